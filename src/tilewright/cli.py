@@ -1,0 +1,129 @@
+"""The command line: arguments and exit statuses. The work, printing included, is in `lab`.
+
+Exit statuses: 0 all held; 1 a kernel failed or gave a wrong result; 2 what was asked for cannot be; 3 this machine
+lacks something; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from tilewright.errors import InvalidInput, Missing, TilewrightError
+
+FAILED, INVALID, MISSING, INTERRUPTED = 1, 2, 3, 130
+
+app = typer.Typer(
+    name="tilewright",
+    help="The ladder of GPU matrix multiplication: compiled, verified, explained, on a GPU or on a plain CPU.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")]
+OneRung = Annotated[str, typer.Argument(help="A rung: its name, its number or the part before the underscore.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE, or RUNG.NAME=VALUE; repeatable.")]
+Arch = Annotated[str, typer.Option("--arch", help="Architecture to compile for.")]
+Device = Annotated[int, typer.Option("--device", help="Number of the GPU.")]
+Backend = Annotated[str, typer.Option("--backend", help="auto (a GPU if there is one), cuda or emulator.")]
+SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")]
+SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
+SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
+
+
+def command(function: Callable[..., int]) -> Callable[..., None]:
+    """Register a command whose function returns its exit status; its errors become one line and a status."""
+
+    @functools.wraps(function)
+    def guarded(*args: object, **kwargs: object) -> None:
+        try:
+            status = function(*args, **kwargs)
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        except TilewrightError as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = INVALID if isinstance(error, InvalidInput) else MISSING if isinstance(error, Missing) else FAILED
+        raise typer.Exit(status)
+
+    app.command()(guarded)
+    return guarded
+
+
+@command
+def ladder(
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    rung: Annotated[list[str] | None, typer.Option("--rung", help="Only this rung; repeatable.")] = None,
+    set_: Settings = None,
+    arch: Arch = "sm_90a",
+    backend: Backend = "auto",
+    device: Device = 0,
+    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 60,
+    budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
+    as_json: Json = False,
+) -> int:
+    """Run every rung: timed against cuBLAS on a GPU (4096³), verified in the emulator without one (256³)."""
+    from tilewright.lab.ladder_command import LadderRequest, run_ladder
+
+    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget)
+    return run_ladder(request, as_json=as_json)
+
+
+@command
+def rungs(rung: Annotated[str | None, typer.Argument(help="Show this one whole.")] = None, as_json: Json = False) -> int:
+    """List the rungs, or explain one."""
+    from tilewright.lab.listing import show_rungs
+
+    return show_rungs(rung, as_json=as_json)
+
+
+@command
+def inspect(
+    rung: OneRung,
+    set_: Settings = None,
+    arch: Arch = "sm_90a",
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    as_json: Json = False,
+) -> int:
+    """Explain a rung's config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler."""
+    from tilewright.lab.inspecting import inspect_rung
+
+    return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
+
+
+@command
+def verify(
+    rung: OneRung,
+    set_: Settings = None,
+    backend: Backend = "auto",
+    device: Device = 0,
+    schedule: Annotated[str, typer.Option(help="Emulator: default, reverse, random or all.")] = "all",
+    seed: Annotated[int, typer.Option(help="Emulator: seed of the random schedule.")] = 0,
+    as_json: Json = False,
+) -> int:
+    """Check a rung by every layer: exact integers, error bounds, probes, special values, same bits again."""
+    from tilewright.lab.verify_command import run_verify
+
+    return run_verify(rung, set_ or [], backend, device, schedule, seed, as_json=as_json)
+
+
+@command
+def doctor(as_json: Json = False) -> int:
+    """Say what this machine has, what it lacks and how to get it."""
+    from tilewright.lab.doctor import run_doctor
+
+    return run_doctor(as_json=as_json)
+
+
+def main() -> None:
+    """The `tilewright` program."""
+    app()

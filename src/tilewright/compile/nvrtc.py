@@ -1,0 +1,111 @@
+"""Kernel text to cubin by NVRTC: no GPU, no driver, no CUDA toolkit.
+
+Owns the options, the reading of ptxas's report and the cache key of GPU code. Handles of loaded kernels are
+`run.cuda`'s; without a driver they must never be touched.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import cache
+
+from tilewright.arch import ArchSpec
+from tilewright.compile import cache as binary_cache
+from tilewright.compile.binary import Binary, KernelSource, Resources
+from tilewright.compile.headers import INCLUDE_DIR, tree_text
+from tilewright.errors import CompileFailed, Missing
+
+OPTIONS = ("std=c++17", "lineinfo", "ptxas -v")
+
+_REPORT = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+    "smem_bytes": re.compile(r"(\d+) bytes smem"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+}
+
+
+@cache
+def nvrtc_version() -> str:
+    """NVRTC's own version, 'major.minor'. Raises Missing when it isn't installed."""
+    return f"{_nvrtc_query()[0]}.{_nvrtc_query()[1]}"
+
+
+@cache
+def _nvrtc_query() -> tuple[int, int, frozenset[int]]:
+    try:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+        _, supported = nvrtc.nvrtcGetSupportedArchs()
+    except (ImportError, RuntimeError) as error:
+        raise Missing(f"NVRTC cannot be loaded ({error}): pip install nvidia-cuda-nvrtc") from error
+    return int(major), int(minor), frozenset(int(x) for x in supported)
+
+
+def _require_arch(arch: ArchSpec) -> None:
+    major, minor, supported = _nvrtc_query()
+    number = arch.compute_capability[0] * 10 + arch.compute_capability[1]
+    if number not in supported:
+        known = ", ".join(f"sm_{x}" for x in sorted(supported))
+        raise CompileFailed(
+            f"{arch.name}: NVRTC {major}.{minor} compiles for {known}; install an nvidia-cuda-nvrtc that knows {arch.name}"
+        )
+
+
+def cubin_key(source: KernelSource, arch: ArchSpec) -> str:
+    """The cache key: text, every header, options, compiler version, architecture."""
+    parts = ("cubin", nvrtc_version(), arch.name, *OPTIONS, source.entry, source.text, *tree_text(INCLUDE_DIR))
+    return binary_cache.content_key(parts)
+
+
+def read_report(log: str) -> Resources:
+    """Resources from ptxas's -v report. A figure it leaves out is 0; no register count is an error."""
+    found = {name: pattern.search(log) for name, pattern in _REPORT.items()}
+    if found["registers"] is None:
+        raise CompileFailed("ptxas gave no register count", log)
+    return Resources(**{name: int(match.group(1)) if match else 0 for name, match in found.items()})
+
+
+def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
+    """Compile for `arch`, or take the same from the cache.
+
+    Raises CompileFailed with the compiler's message, or when this NVRTC doesn't know the architecture.
+    """
+    _require_arch(arch)
+    key = cubin_key(source, arch)
+    cached = binary_cache.load(key)
+    if cached is not None:
+        return cached
+    from cuda.core import Program, ProgramOptions
+
+    options = ProgramOptions(
+        name=source.file,
+        arch=arch.name,
+        std="c++17",
+        lineinfo=True,
+        ptxas_options=["-v"],
+        include_path=[str(INCLUDE_DIR)],
+    )
+    log = io.StringIO()
+    try:
+        code = Program(source.text, "c++", options).compile("cubin", logs=log).code
+    except Exception as error:
+        # cuda.core raises its private NVRTCError; whatever it is, the text is the compiler's own message.
+        message = str(error).split("compilation log:")[-1].strip()
+        raise CompileFailed(f"{source.name} for {arch.name}: NVRTC {nvrtc_version()} says:\n{message}", message) from error
+    report = log.getvalue()
+    binary = Binary(
+        entry=source.entry,
+        target=arch.name,
+        payload=bytes(code),
+        key=key,
+        compiler=f"NVRTC {nvrtc_version()}",
+        log=report,
+        resources=read_report(report),
+    )
+    binary_cache.store(binary)
+    return binary

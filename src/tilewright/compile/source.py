@@ -1,0 +1,48 @@
+"""From rung, config and problem to the complete text a compiler sees.
+
+The kernel's own text is used unchanged. Before it stand its constants, the scalar type, the argument struct, the
+epilogue and the config rules as static_assert, so that a kernel compiled with constants that were never checked in
+Python still fails loudly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.compile.binary import KernelSource
+from tilewright.compile.host import host_epilogue
+from tilewright.declare.config import BetaMode, Config
+from tilewright.problem import Problem
+
+SCALARS = {"float32": "F32"}
+
+
+def _constants(constants: dict[str, int]) -> str:
+    return "".join(f"[[maybe_unused]] constexpr int {name} = {value};\n" for name, value in constants.items())
+
+
+def _asserts(config: Config) -> str:
+    rules = (r for r in config.rung.rules if r.kind == "config")
+    return "".join(f'static_assert({r.expr.cpp}, "{r.expr.text}: {r.reason}");\n' for r in rules)
+
+
+def kernel_source(config: Config, problem: Problem, *, beta_mode: BetaMode = "specialised") -> KernelSource:
+    """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype."""
+    rung = config.rung
+    constants = {**config.constants, **config.problem_constants(problem, beta_mode=beta_mode)}
+    file = f"{rung.entry}.cu"
+    text = (
+        f"// {rung.name}: {config}\n"
+        '#include "tilewright/scalar.cuh"\n'
+        f"using Scalar = tilewright::{SCALARS[problem.dtype]};\n"
+        '#include "tilewright/args.cuh"\n'
+        "using namespace tilewright;\n"
+        f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"
+        f'#line 1 "{file}"\n{rung.source}'
+    )
+    return KernelSource(name=rung.name, entry=rung.entry, text=text, file=file)
+
+
+def host_source(source: KernelSource) -> KernelSource:
+    """The same kernel for the emulator, with the entry point its runner calls."""
+    return replace(source, text=source.text + host_epilogue(source.entry, "tilewright::GemmArgs"))

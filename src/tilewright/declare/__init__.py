@@ -1,0 +1,30 @@
+"""Declaring a rung, and what follows from the declaration alone."""
+
+from tilewright.declare.config import Config
+from tilewright.declare.expr import Expr
+from tilewright.declare.registry import Registry, discover, rungs
+from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
+from tilewright.declare.rung import Param, Requires, Rung, accesses, derived, launch, shared
+from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
+
+__all__ = [
+    "Config",
+    "Expr",
+    "Param",
+    "Registry",
+    "Requires",
+    "Rung",
+    "accesses",
+    "arch_rule",
+    "binary_rule",
+    "config_rule",
+    "derived",
+    "discover",
+    "enumerate_configs",
+    "launch",
+    "nearest_config",
+    "problem_rule",
+    "rung_config",
+    "rungs",
+    "shared",
+]

@@ -1,0 +1,187 @@
+"""A config: values for a rung's parameters, checked, with everything that follows from them.
+
+Owns the binding of names to values (parameters, derived values, then problem, architecture and binary facts)
+and the application of the four kinds of rules. Raises InvalidConfig or InvalidProblem before any launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tilewright.arch import ArchSpec
+from tilewright.declare.expr import Expr
+from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
+from tilewright.declare.rung import Rung
+from tilewright.errors import InvalidConfig, InvalidProblem
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+
+BetaMode = Literal["specialised", "runtime", "always_read"]
+BETA_ZERO, BETA_GENERAL, BETA_RUNTIME, BETA_ALWAYS_READ = range(4)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+COMMON_RULES = (
+    arch_rule("threads <= arch_max_threads_per_cta", "the most a CTA may have"),
+    arch_rule("threads % arch_warp_size == 0", "so that every warp is full"),
+    arch_rule("static_smem_bytes <= arch_smem_static_bytes", "the most that plain __shared__ arrays may take"),
+    arch_rule("smem_bytes <= arch_smem_optin_bytes", "the most that one CTA may opt in to, stages and padding counted"),
+    binary_rule(
+        "threads // arch_warp_size * (ceil_div(registers * arch_warp_size, 256) * 256) <= arch_registers_per_sm",
+        "so that at least one CTA's registers fit an SM",
+    ),
+)
+
+
+class Scope(Mapping[str, int]):
+    """Names to values, where derived values are computed on first use."""
+
+    def __init__(self, values: Mapping[str, int], derived: Mapping[str, Expr]) -> None:
+        self._values = dict(values)
+        self._derived = derived
+
+    def __getitem__(self, name: str) -> int:
+        if name not in self._values:
+            self._values[name] = self._derived[name].evaluate(self)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._values, **self._derived})
+
+    def __len__(self) -> int:
+        return len({**self._values, **self._derived})
+
+    def with_values(self, more: Mapping[str, int]) -> Scope:
+        """A scope that also binds `more`."""
+        return Scope({**self._values, **more}, self._derived)
+
+
+def scope_of(rung: Rung, values: Mapping[str, int]) -> Scope:
+    """The scope of a rung's parameters, valid or not."""
+    return Scope(values, {item.name: item.expr for item in rung.derived})
+
+
+def _triple(exprs: tuple[Expr, Expr, Expr], scope: Scope) -> tuple[int, int, int]:
+    return exprs[0].evaluate(scope), exprs[1].evaluate(scope), exprs[2].evaluate(scope)
+
+
+@dataclass(frozen=True, eq=False)
+class Config:
+    """A valid config of `rung`. Make one with `rung_config`, which checks the config rules."""
+
+    rung: Rung
+    values: dict[str, int]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and (self.rung.name, self.values) == (other.rung.name, other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.rung.name, tuple(self.values.items())))
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.values.items())
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Parameters, derived values, threads and shared bytes by name."""
+        scope = scope_of(self.rung, self.values)
+        x, y, z = _triple(self.rung.launch.block, scope)
+        static = self._smem_bytes(scope, dynamic=False)
+        dynamic = self._smem_bytes(scope, dynamic=True)
+        return scope.with_values(
+            {
+                "threads": x * y * z,
+                "static_smem_bytes": static,
+                "dynamic_smem_bytes": dynamic,
+                "smem_bytes": static + dynamic,
+            }
+        )
+
+    def _smem_bytes(self, scope: Scope, *, dynamic: bool) -> int:
+        element_bytes = ITEMSIZE_BYTES[self.rung.requires.dtypes[0]]
+        arrays = (a for a in self.rung.shared if a.dynamic == dynamic)
+        return sum(a.elements.evaluate(scope) * a.stages.evaluate(scope) * element_bytes for a in arrays)
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Parameters and derived values, as the kernel sees them."""
+        return {**self.values, **{item.name: self.scope[item.name] for item in self.rung.derived}}
+
+    @property
+    def threads(self) -> int:
+        """Threads of one CTA."""
+        return self.scope["threads"]
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared bytes of one CTA, static and dynamic, all stages and padding."""
+        return self.scope["smem_bytes"]
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads per block dimension."""
+        return _triple(self.rung.launch.block, self.scope)
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """CTAs per cluster dimension."""
+        return _triple(self.rung.launch.cluster, self.scope)
+
+    def grid(self, problem: Problem, *, sm_count: int = 1) -> tuple[int, int, int]:
+        """CTAs per grid dimension for `problem`. Raises InvalidProblem where a dimension is beyond CUDA's limit."""
+        grid = _triple(self.rung.launch.grid, self.scope.with_values({**problem.names(), "sm_count": sm_count}))
+        for axis, count, limit in zip("xyz", grid, MAX_GRID, strict=True):
+            if count > limit:
+                raise InvalidProblem(
+                    f"{self.rung.name}: {problem} needs {count} CTAs along grid.{axis}: at most {limit} can be "
+                    f"launched; use a larger tile or split the product"
+                )
+        return grid
+
+    def arch_checks(self, arch: ArchSpec) -> list[Check]:
+        """Every architecture rule with its outcome, the rung's own before the common ones."""
+        names = self.scope.with_values(arch.names())
+        return [check(r, names) for r in (*self.rung.rules, *COMMON_RULES) if r.kind == "arch"]
+
+    def require_arch(self, arch: ArchSpec) -> None:
+        """Raise InvalidConfig unless the architecture has the features and limits this config needs."""
+        missing = sorted(self.rung.requires.features - arch.features)
+        if missing:
+            raise InvalidConfig(f"{self.rung.name}: needs {', '.join(missing)}, which {arch.name} lacks")
+        for result in self.arch_checks(arch):
+            if not result.held:
+                raise InvalidConfig(f"{self.rung.name} on {arch.name}: {result}")
+
+    def require_problem(self, problem: Problem) -> None:
+        """Raise InvalidProblem unless this config can run `problem`."""
+        requires, name = self.rung.requires, self.rung.name
+        if problem.layout not in requires.layouts:
+            raise InvalidProblem(f"{name}: layout={problem.layout}: takes {', '.join(requires.layouts)} only")
+        for dtype in (problem.dtype, problem.out_dtype):
+            if dtype not in requires.dtypes:
+                raise InvalidProblem(f"{name}: dtype={dtype}: takes {', '.join(requires.dtypes)} only")
+        rules = [r for r in self.rung.rules if r.kind == "problem"]
+        failure = first_failure(rules, self.scope.with_values(problem.names()))
+        if failure is not None:
+            raise InvalidProblem(f"{name}: {failure}")
+
+    def require_binary(self, arch: ArchSpec, *, registers: int, spill_bytes: int, stack_bytes: int) -> None:
+        """Raise InvalidConfig unless what the compiler made of this config can be launched as meant."""
+        made = {"registers": registers, "spill_bytes": spill_bytes, "stack_bytes": stack_bytes}
+        rules = [r for r in (*self.rung.rules, *COMMON_RULES) if r.kind == "binary"]
+        failure = first_failure(rules, self.scope.with_values({**arch.names(), **made}))
+        if failure is not None:
+            raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}")
+
+    def problem_constants(self, problem: Problem, *, beta_mode: BetaMode = "specialised") -> dict[str, int]:
+        """The constants chosen from the problem: BETA_MODE and GUARDED.
+
+        `specialised` compiles β = 0 and β ≠ 0 apart; `runtime` decides in the kernel; `always_read` reads C even
+        when β = 0, against the BLAS rule, and exists for experiments alone.
+        """
+        specialised = BETA_GENERAL if problem.reads_c else BETA_ZERO
+        mode = {"specialised": specialised, "runtime": BETA_RUNTIME, "always_read": BETA_ALWAYS_READ}[beta_mode]
+        when = self.rung.unguarded_when
+        guarded = when is not None and not when.evaluate(self.scope.with_values(problem.names()))
+        return {"BETA_MODE": mode, "GUARDED": int(guarded)}

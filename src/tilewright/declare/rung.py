@@ -1,0 +1,196 @@
+"""The declaration of one rung: everything tilewright knows of a kernel apart from its text.
+
+A rung module holds one `RUNG = Rung(...)` beside a `.cu` of the same stem. Listing, config space, compile-time
+constants, launch geometry, tests, tables and reports derive from it. This module owns the value types and their
+own consistency; applying rules to a config is `config.py`, finding rungs is `registry.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tilewright.declare.expr import Expr
+from tilewright.declare.rules import Rule
+from tilewright.errors import InvalidDeclaration
+
+PROBLEM_NAMES = frozenset(
+    {"m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd", "alignment_bytes", "reads_c"}
+    | {f"batch_stride_{operand}" for operand in "abcd"}
+)
+SMEM_NAMES = frozenset({"threads", "smem_bytes", "static_smem_bytes", "dynamic_smem_bytes"})
+BINARY_NAMES = frozenset({"registers", "spill_bytes", "stack_bytes"})
+
+
+@dataclass(frozen=True)
+class Param:
+    """A compile-time constant a person or the tuner chooses: default, candidate values, meaning.
+
+    `--set` takes any integer from 1 to `highest`; the rules decide. `values` is what enumeration tries.
+    """
+
+    name: str
+    default: int
+    values: tuple[int, ...]
+    doc: str
+    highest: int = 4096
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A constant computed from the parameters and from earlier derived values."""
+
+    name: str
+    expr: Expr
+    doc: str
+
+
+def derived(name: str, expr: str, doc: str) -> Derived:
+    """`Derived` from text."""
+    return Derived(name, Expr(expr), doc)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One shared-memory array: elements of one stage, stages, and whether it is allocated dynamically."""
+
+    name: str
+    elements: Expr
+    stages: Expr
+    dynamic: bool
+
+
+def shared(name: str, elements: str, *, stages: str = "1", dynamic: bool = False) -> Shared:
+    """`Shared` from text. `elements` counts padding in."""
+    return Shared(name, Expr(elements), Expr(stages), dynamic)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Launch geometry: CTAs per grid dimension, threads per block dimension, CTAs per cluster dimension.
+
+    Grid expressions may name the problem's sizes and `sm_count`, the SMs of the device it is planned for.
+    `dependent` asks for programmatic dependent launch.
+    """
+
+    grid: tuple[Expr, Expr, Expr]
+    block: tuple[Expr, Expr, Expr]
+    cluster: tuple[Expr, Expr, Expr]
+    dependent: bool
+
+
+def launch(
+    *,
+    grid: tuple[str, str, str],
+    block: tuple[str, str, str],
+    cluster: tuple[str, str, str] = ("1", "1", "1"),
+    dependent: bool = False,
+) -> Launch:
+    """`Launch` from text."""
+    triples = [(Expr(x), Expr(y), Expr(z)) for x, y, z in (grid, block, cluster)]
+    return Launch(triples[0], triples[1], triples[2], dependent)
+
+
+@dataclass(frozen=True)
+class Requires:
+    """What the rung takes: layouts and dtypes of a problem, features of an architecture."""
+
+    layouts: tuple[str, ...] = ("NN",)
+    dtypes: tuple[str, ...] = ("float32",)
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Element accesses of one CTA in one step of `k_step` along K, for `results` results."""
+
+    k_step: Expr
+    results: Expr
+    global_loads: Expr
+    shared_loads: Expr
+    shared_stores: Expr
+
+
+def accesses(
+    *, k_step: str, results: str, global_loads: str, shared_loads: str = "0", shared_stores: str = "0"
+) -> Accesses:
+    """`Accesses` from text; every count is in elements, loads and stores by all threads of the CTA."""
+    return Accesses(Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """One rung of the ladder.
+
+    `number` is permanent, `builds_on` names the rung it is a step from (None for a root), `lesson` is one
+    sentence. `unguarded_when` is the expression over sizes and constants under which no tail guard is needed:
+    the kernel then sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so.
+    `kernel` names another rung's `.cu` where only constants differ. `name` and `source` are filled in by
+    discovery from the files' stem.
+    """
+
+    number: int
+    track: str
+    builds_on: str | None
+    title: str
+    lesson: str
+    text: str
+    params: tuple[Param, ...]
+    launch: Launch
+    accesses: Accesses
+    derived: tuple[Derived, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    shared: tuple[Shared, ...] = ()
+    requires: Requires = field(default_factory=Requires)
+    unguarded_when: Expr | None = None
+    kernel: str | None = None
+    name: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        constants = [p.name for p in self.params] + [d.name for d in self.derived]
+        for name in constants:
+            if not name.isupper() or constants.count(name) > 1:
+                raise InvalidDeclaration(f"{name}: constants are upper-case and stand once")
+        self._check_names(constants)
+        for param in self.params:
+            if param.default not in param.values:
+                raise InvalidDeclaration(f"{param.name}: default {param.default} must be among its values {param.values}")
+
+    def _check_names(self, constants: list[str]) -> None:
+        known = set(p.name for p in self.params)
+        for item in self.derived:
+            self._require(item.expr, known, f"derived {item.name}")
+            known.add(item.name)
+        sizes = known | PROBLEM_NAMES
+        allowed = {"config": known, "arch": known | SMEM_NAMES, "problem": sizes, "binary": known | SMEM_NAMES | BINARY_NAMES}
+        for rule in self.rules:
+            self._require(rule.expr, allowed[rule.kind], f"{rule.kind} rule", arch=rule.kind in ("arch", "binary"))
+        for array in self.shared:
+            for expr in (array.elements, array.stages):
+                self._require(expr, known, f"shared array {array.name}")
+        for expr in self.launch.grid:
+            self._require(expr, sizes | {"sm_count"}, "launch grid")
+        counts = self.accesses
+        fixed: Iterable[Expr] = (
+            *(*self.launch.block, *self.launch.cluster),
+            *(counts.k_step, counts.results, counts.global_loads, counts.shared_loads, counts.shared_stores),
+        )
+        for expr in fixed:
+            self._require(expr, known, "launch block, cluster or accesses")
+        if self.unguarded_when is not None:
+            self._require(self.unguarded_when, sizes, "unguarded_when")
+
+    def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
+        unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}
+        if unknown:
+            raise InvalidDeclaration(f"{where}: {expr.text!r} names {', '.join(sorted(unknown))}, which is not known there")
+
+    @property
+    def entry(self) -> str:
+        """The kernel's `extern "C"` symbol: the stem of its `.cu`."""
+        return self.kernel or self.name
+
+    def located(self, name: str, source: str) -> Rung:
+        """This declaration with the stem it was found under and its kernel's text."""
+        return replace(self, name=name, source=source)

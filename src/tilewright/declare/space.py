@@ -1,0 +1,128 @@
+"""The space of a rung's configs: make one, enumerate the valid ones, find the nearest to a rejected one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+from tilewright.arch import ArchSpec
+from tilewright.declare.config import Config, scope_of
+from tilewright.declare.expr import ExpressionError
+from tilewright.declare.rules import Check, Rule, first_failure
+from tilewright.declare.rung import Rung
+from tilewright.errors import InvalidConfig, InvalidDeclaration
+
+MOST_CHANGES = 3
+
+
+def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config:
+    """The rung's default config with `settings` changed.
+
+    Raises InvalidConfig naming the value, the rule, the reason and the nearest valid config.
+    """
+    values = {p.name: p.default for p in rung.params}
+    for name, value in (settings or {}).items():
+        if name not in values:
+            raise InvalidConfig(f"{rung.name}: {name}: no such parameter; there are {', '.join(values)}")
+        highest = next(p.highest for p in rung.params if p.name == name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+            raise InvalidConfig(f"{rung.name}: {name}={value!r}: must be an integer from 1 to {highest}")
+        values[name] = value
+    failure = config_failure(rung, values)
+    if failure is not None:
+        raise InvalidConfig(f"{rung.name}: {failure}; {_advice(rung, values)}")
+    return Config(rung, values)
+
+
+def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
+    """The first config rule that `values` break, or None.
+
+    Raises InvalidDeclaration when a rule has no value although every earlier one held.
+    """
+    failure = first_failure((r for r in rung.rules if r.kind == "config"), scope_of(rung, values))
+    if failure is not None and failure.held is None:
+        raise InvalidDeclaration(f"{rung.name}: {failure.rule.expr.text}: {failure.detail}, and no earlier rule says so")
+    return failure
+
+
+def _advice(rung: Rung, values: Mapping[str, int]) -> str:
+    nearest = nearest_config(rung, values)
+    if nearest is None:
+        return "no valid config is near; start from the defaults"
+    changed = ", ".join(f"{n}={v}" for n, v in nearest.values.items() if v != values[n])
+    return f"nearest valid config: {changed}"
+
+
+def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:
+    """The valid config that differs from `values` in the fewest parameters, then by the smallest factors.
+
+    Looks at the parameters' candidate values, changing at most three of them; None if there is none.
+    """
+    candidates = {p.name: [v for v in p.values if v != values[p.name]] for p in rung.params}
+    for changes in range(1, MOST_CHANGES + 1):
+        best: tuple[float, dict[str, int]] | None = None
+        for names in itertools.combinations(candidates, changes):
+            for chosen in itertools.product(*(candidates[n] for n in names)):
+                trial = {**values, **dict(zip(names, chosen, strict=True))}
+                distance = sum(abs(math.log2(trial[n] / values[n])) for n in names)
+                if (best is None or distance < best[0]) and _is_valid(rung, trial):
+                    best = distance, trial
+        if best is not None:
+            return Config(rung, best[1])
+    return None
+
+
+def _is_valid(rung: Rung, values: Mapping[str, int]) -> bool:
+    scope = scope_of(rung, values)
+    return first_failure((r for r in rung.rules if r.kind == "config"), scope) is None
+
+
+def enumerate_configs(rung: Rung, arch: ArchSpec | None = None) -> Iterator[Config]:
+    """Every valid config among the parameters' candidate values, in the parameters' order.
+
+    With `arch`, only those that meet its architecture rules too. Rules are applied as soon as the parameters
+    they depend on are bound, so whole subtrees fall at once.
+    """
+    order = [p.name for p in rung.params]
+    levels = _rules_by_level(rung, order)
+    for values in _extend(rung, {}, levels):
+        config = Config(rung, values)
+        if config_failure(rung, values) is None and (arch is None or _fits(config, arch)):
+            yield config
+
+
+def _fits(config: Config, arch: ArchSpec) -> bool:
+    try:
+        config.require_arch(arch)
+    except InvalidConfig:
+        return False
+    return True
+
+
+def _rules_by_level(rung: Rung, order: list[str]) -> list[list[Rule]]:
+    needs = {name: frozenset({name}) for name in order}
+    for item in rung.derived:
+        needs[item.name] = frozenset().union(*(needs[n] for n in item.expr.names))
+    levels: list[list[Rule]] = [[] for _ in order]
+    for rule in rung.rules:
+        if rule.kind == "config":
+            bound = frozenset().union(*(needs[n] for n in rule.expr.names))
+            levels[max((order.index(n) for n in bound), default=0)].append(rule)
+    return levels
+
+
+def _extend(rung: Rung, values: dict[str, int], levels: list[list[Rule]]) -> Iterator[dict[str, int]]:
+    depth = len(values)
+    if depth == len(levels):
+        yield values
+        return
+    param = rung.params[depth]
+    for value in param.values:
+        trial = {**values, param.name: value}
+        scope = scope_of(rung, trial)
+        try:
+            if all(rule.expr.evaluate(scope) for rule in levels[depth]):
+                yield from _extend(rung, trial, levels)
+        except ExpressionError:
+            continue  # an earlier rule, not bound yet, excludes the division

@@ -1,0 +1,114 @@
+"""One launch in a child process: what the runner is told, and the one line it answers.
+
+Owns the child, the text protocol (`runtime/launch.hpp` reads it) and the files the child needs. What a failure
+means is `report`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tilewright.compile.binary import Binary
+from tilewright.compile.host import runner
+from tilewright.emulator.memory import DeviceArray
+from tilewright.errors import LaunchFailed, TimedOut
+
+Schedule = Literal["default", "reverse", "random"]
+Completion = Literal["latest", "earliest", "random"]
+Index = tuple[int, int, int]
+_writing = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One launch. `grid` and `block` count CTAs and threads; `workers` OS threads stand for SMs."""
+
+    kernel: Binary
+    grid: Index
+    block: Index
+    dynamic_smem_bytes: int
+    workers: int
+    schedule: Schedule
+    seed: int
+    async_completion: Completion
+    arrays: Sequence[DeviceArray]
+    args: bytes
+
+    def text(self) -> bytes:
+        """The launch as the runner reads it from standard input."""
+        lines = [
+            f"grid {self.grid[0]} {self.grid[1]} {self.grid[2]}",
+            f"block {self.block[0]} {self.block[1]} {self.block[2]}",
+            f"dynamic_smem {self.dynamic_smem_bytes}",
+            f"workers {self.workers}",
+            f"schedule {self.schedule} {self.seed}",
+            f"async {self.async_completion}",
+            *(
+                f"map {a.map_address} {a.descriptor} {a.mapped_bytes} {'ro' if a.read_only else 'rw'}"
+                for a in self.arrays
+            ),
+            f"args {self.args.hex()}",
+        ]
+        return b"kernel " + os.fsencode(binary_file(self.kernel)) + b"\n" + "\n".join(lines).encode()
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tilewright-run-")
+
+
+def binary_file(binary: Binary) -> Path:
+    """The binary as a file in this process's own temporary folder."""
+    path = Path(_folder().name, binary.key)
+    with _writing:
+        if not path.exists():
+            unfinished = path.with_suffix(".writing")
+            unfinished.write_bytes(binary.payload)
+            unfinished.chmod(0o700)
+            unfinished.rename(path)
+    return path
+
+
+def run(launch: Launch, *, timeout_s: float) -> dict[str, Any]:
+    """Run the launch to its end and return the runner's report, whose 'ok' tells whether the kernel finished.
+
+    What the kernel prints goes to standard error. Raises TimedOut, and LaunchFailed if there is no report.
+    """
+    name = launch.kernel.entry
+    command = [os.fspath(binary_file(runner()))]
+    try:
+        answer = subprocess.run(
+            command,
+            input=launch.text(),
+            capture_output=True,
+            pass_fds=[array.descriptor for array in launch.arrays],
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as expired:
+        _forward(expired.stderr)
+        raise TimedOut(
+            f"{name}: did not end within timeout_s={timeout_s:g}; look for a loop that waits for another thread "
+            "without a barrier, or raise timeout_s"
+        ) from None
+    _forward(answer.stderr)
+    try:
+        report: dict[str, Any] = json.loads(answer.stdout.decode("utf-8", "replace"))
+    except ValueError:
+        raise LaunchFailed(f"{name}: the runner ended without a report, exit status {answer.returncode}") from None
+    return report
+
+
+def _forward(printed: bytes | None) -> None:
+    if printed:
+        sys.stderr.write(printed.decode("utf-8", "replace"))

@@ -1,0 +1,105 @@
+"""The ladder: every rung compiled, verified and, on a GPU, timed against cuBLAS; one row each.
+
+Without a GPU the same kernels run in the emulator and no time is claimed. Rows are handed to an observer as they
+become known, so that a person sees them grow; the record returned holds their final form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.arch import ArchSpec
+from tilewright.compile.batch import in_parallel, usable_cores
+from tilewright.compile.binary import Binary
+from tilewright.compile.host import find_compiler
+from tilewright.compile.nvrtc import nvrtc_version
+from tilewright.declare import Config
+from tilewright.errors import TilewrightError
+from tilewright.facts.static import bare_row, static_row
+from tilewright.lab.verifying import cubin, emulator_run, host_binary
+from tilewright.problem import Problem
+from tilewright.record import Record, Row, environment
+from tilewright.run.emulator import EmulatorBackend
+from tilewright.verify.layers import Verdict, verify
+from tilewright.verify.operands import Run
+
+Observer = Callable[[Row], None]
+LAYERS_AT_SIZE = ("integer", "bound")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a ladder runs: one problem, configs in the ladder's order, the architecture compiled for."""
+
+    problem: Problem
+    configs: list[Config]
+    arch: ArchSpec
+
+
+def failed(row: Row, error: TilewrightError) -> Row:
+    """`row` with the failure in it; a failure is a result."""
+    row.verified, row.failure, row.verdict = False, error.kind, str(error)
+    return row
+
+
+def judged(row: Row, verdict: Verdict) -> Row:
+    """`row` with the verdict of its checks in it."""
+    row.verified = verdict.ok
+    if verdict.ok:
+        row.verdict = f"integers bit-equal, error {verdict.worst_ratio:.2f} of the bound"
+    else:
+        row.failure, row.verdict = "WrongResult", str(verdict.failed[0])
+    return row
+
+
+def attempt(config: Config, problem: Problem, work: Callable[[], Row]) -> Row:
+    """`work`'s row, or the failed row of what it raised."""
+    try:
+        return work()
+    except TilewrightError as error:
+        return failed(bare_row(config, problem), error)
+
+
+def compiled_row(plan: Plan, config: Config) -> Row:
+    """The static row of `config` for the plan's problem and architecture. Raises what a rule or NVRTC refuses."""
+    config.require_arch(plan.arch)
+    config.require_problem(plan.problem)
+    return static_row(config, plan.problem, plan.arch, cubin(config, plan.problem, plan.arch))
+
+
+def verified_at_size(run: Run, problem: Problem) -> Verdict:
+    """Integer-exact and bounded at the very size the row is about."""
+    return verify(run, [problem], layers=LAYERS_AT_SIZE)
+
+
+def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
+    """Every config compiled for the plan's architecture and run in the emulator. Raises NoCompiler at once."""
+    compiler = find_compiler()
+
+    def build(config: Config) -> tuple[Row, Binary | None]:
+        row = attempt(config, plan.problem, lambda: compiled_row(plan, config))
+        return row, host_binary(config, plan.problem) if row.failure is None else None
+
+    record = Record(
+        command="ladder",
+        environment=environment(
+            backend="emulator",
+            arch=plan.arch.name,
+            nvrtc=nvrtc_version(),
+            compiler=compiler.version,
+            cores=usable_cores(),
+        ),
+    )
+    for config, (row, binary) in zip(plan.configs, in_parallel(build, plan.configs), strict=True):
+        if binary is not None:
+            row = attempt(config, plan.problem, lambda r=row, c=config: _emulated(r, c, plan.problem))  # type: ignore[misc]
+        record.rows.append(row)
+        on_row(row)
+    return record
+
+
+def _emulated(row: Row, config: Config, problem: Problem) -> Row:
+    row.backend = "emulator"
+    with EmulatorBackend() as backend:
+        return judged(row, verified_at_size(emulator_run(config, backend), problem))

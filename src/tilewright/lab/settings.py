@@ -1,0 +1,45 @@
+"""What a person typed, turned into rungs, configs and problems, or refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.declare import Config, Registry, Rung, rung_config
+from tilewright.errors import InvalidConfig, InvalidProblem
+from tilewright.problem import Problem
+
+
+def sized_problem(m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
+    """A problem with something to compute. Raises InvalidProblem, also for k = 0."""
+    if k == 0:
+        raise InvalidProblem("k=0: leaves nothing to multiply; sizes must be at least 1")
+    return Problem(m=m, n=n, k=k, alpha=alpha, beta=beta)
+
+
+def parse_settings(texts: Iterable[str], rungs: Iterable[Rung], registry: Registry) -> dict[str, dict[str, int]]:
+    """`NAME=VALUE` or `RUNG.NAME=VALUE` texts as settings by rung.
+
+    Raises InvalidConfig for another form, and for a bare NAME when it isn't one rung that is meant.
+    """
+    chosen = [rung.name for rung in rungs]
+    settings: dict[str, dict[str, int]] = {}
+    for text in texts:
+        left, equals, value = text.partition("=")
+        rung_text, dot, name = left.rpartition(".")
+        if not equals or not name or not value.strip().lstrip("+-").isdigit():
+            raise InvalidConfig(f"--set {text}: must be NAME=INTEGER or RUNG.NAME=INTEGER, as in --set k08.WM=64")
+        if dot:
+            rung = registry.find(rung_text).name
+        elif len(chosen) == 1:
+            rung = chosen[0]
+        else:
+            raise InvalidConfig(f"--set {text}: {len(chosen)} rungs are meant; write --set RUNG.{text}, or add --rung")
+        if rung not in chosen:
+            raise InvalidConfig(f"--set {text}: {rung} is not among the rungs that run; add --rung {rung}")
+        settings.setdefault(rung, {})[name] = int(value)
+    return settings
+
+
+def configs_of(rungs: Iterable[Rung], settings: dict[str, dict[str, int]]) -> list[Config]:
+    """Each rung's config under `settings`. Raises InvalidConfig."""
+    return [rung_config(rung, settings.get(rung.name)) for rung in rungs]

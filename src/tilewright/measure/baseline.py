@@ -1,0 +1,104 @@
+"""What a kernel is compared with: cuBLAS in IEEE float32, through whatever library brings it.
+
+Owns the choice of library, what a baseline can do, and the proof that TF32 is off. The calls themselves are
+in `baseline_torch` and `baseline_cublas`; nothing here is timed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import InvalidProblem, Missing, WrongResult
+from tilewright.problem import Problem
+from tilewright.run.protocol import Backend, Memory
+
+HOW_TO = (
+    'install one of: torch with CUDA, CuPy (pip install cupy-cuda13x), or nvmath (pip install "tilewright[baseline]")'
+)
+PROOF_SIZES = (1, 256, 1024)
+
+
+class Baseline(Protocol):
+    """A library's product of float32 matrices at raw device addresses."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for tables: 'cuBLAS (torch)'."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The library's version, for records."""
+        ...
+
+    def gemm(self, problem: Problem, a_addr: int, b_addr: int, c_addr: int, d_addr: int, stream: Any) -> None:
+        """Queue D = alpha · op(A) · op(B) + beta · C on the `cuda.core.Stream` and return without waiting.
+
+        Addresses are of row-major float32 arrays with the problem's leading dimensions and batch strides;
+        C is not read where beta is 0 and may be D itself. Raises InvalidProblem as `check_problem` does.
+        """
+        ...
+
+
+def find_baseline() -> tuple[Baseline | None, str]:
+    """The best baseline this machine has (torch, then CuPy, then nvmath), or None and why, with how to get one."""
+    from tilewright.measure import baseline_cublas, baseline_torch
+
+    reasons = []
+    for open_library in (baseline_torch.open_torch, baseline_cublas.open_cupy, baseline_cublas.open_nvmath):
+        try:
+            return open_library(), ""
+        except Missing as error:
+            reasons.append(str(error))
+    return None, f"no cuBLAS baseline ({'; '.join(reasons)}); {HOW_TO}"
+
+
+def check_problem(problem: Problem) -> None:
+    """Raises InvalidProblem unless a plain cuBLAS product computes all of the problem."""
+    if (problem.dtype, problem.out_dtype) != ("float32", "float32"):
+        raise InvalidProblem(f"dtype={problem.dtype}, out_dtype={problem.out_dtype}: the baseline is float32 alone")
+    if problem.epilogue.ops:
+        raise InvalidProblem(f"epilogue {problem.epilogue.ops}: the baseline has none; compare without an epilogue")
+    if problem.k == 0:
+        raise InvalidProblem("k=0: there is nothing to multiply, so no baseline to compare with; use k of 1 or more")
+
+
+def prove_ieee(baseline: Baseline, backend: Backend, stream: Any) -> None:
+    """Multiply half-integers from 1024.5 to 2047.5 by the identity, from either side: exact unless rounded to TF32.
+
+    TF32 keeps 10 bits after the leading one, so each of them would change. Allocates on `backend`, about
+    26 MB. Raises WrongResult at the first difference.
+    """
+    for size in PROOF_SIZES:
+        halves = (1024.5 + np.arange(size * size, dtype=np.float32) % 1024).reshape(size, size)
+        identity = np.eye(size, dtype=np.float32)
+        for a, b in ((halves, identity), (identity, halves)):
+            got = _product(baseline, backend, stream, a, b)
+            if not np.array_equal(got, halves):
+                row, col = np.argwhere(got != halves)[0]
+                raise WrongResult(
+                    f"{baseline.name} {baseline.version}: {halves[row, col]} · 1 came back as {got[row, col]} at "
+                    f"{size}×{size}×{size}: it does not multiply in IEEE float32, so TF32 is probably on; unset "
+                    "NVIDIA_TF32_OVERRIDE and whatever else enables it"
+                )
+
+
+def _product(
+    baseline: Baseline, backend: Backend, stream: Any, a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    size = a.shape[0]
+    operands = [_upload(backend, label, host) for label, host in (("A", a), ("B", b), ("D", np.full_like(a, np.nan)))]
+    backend.synchronize()
+    a_addr, b_addr, d_addr = (memory.address for memory in operands)
+    baseline.gemm(Problem(m=size, n=size, k=size), a_addr, b_addr, 0, d_addr, stream)
+    stream.sync()
+    return backend.download(operands[2])[: a.nbytes].view(np.float32).reshape(size, size)
+
+
+def _upload(backend: Backend, label: str, host: npt.NDArray[np.float32]) -> Memory:
+    memory = backend.alloc(host.nbytes, label=label)
+    backend.upload(memory, np.ascontiguousarray(host).reshape(-1).view(np.uint8))
+    return memory

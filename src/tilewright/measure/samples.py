@@ -1,0 +1,70 @@
+"""What a measurement leaves: every raw time, with the order, clocks and settings it was taken under.
+
+Owns the result and the statistics asked of it; it times nothing and gives no verdict.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.errors import UnknownName
+from tilewright.measure.clocks import ClockReading
+from tilewright.measure.stats import Interval, median_interval, paired_ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """The raw result: one time a round for every arm, and how it was taken.
+
+    `times_us[arm][round]` is the mean of `inner[arm]` back-to-back launches. `order` and `clocks` have one
+    entry a round. `stop` is 'precision', 'rounds', 'budget' or 'throttled'; `warm` whether the warm-up
+    settled before its bound; `rejected_rounds` how many rounds fell to thermal or hardware slowdown, whole.
+    """
+
+    times_us: Mapping[str, tuple[float, ...]]
+    order: tuple[tuple[str, ...], ...]
+    clocks: tuple[ClockReading | None, ...]
+    inner: Mapping[str, int]
+    slots: int
+    seed: int
+    stop: str
+    warm: bool
+    rejected_rounds: int
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds counted."""
+        return len(self.order)
+
+    @property
+    def sm_mhz(self) -> tuple[int | None, ...]:
+        """The SM clock of each round, in MHz."""
+        return tuple(reading.sm_mhz if reading else None for reading in self.clocks)
+
+    @property
+    def median_sm_mhz(self) -> float | None:
+        """The median SM clock of the rounds that have one."""
+        known = [mhz for mhz in self.sm_mhz if mhz is not None]
+        return statistics.median(known) if known else None
+
+    def interval_us(self, arm: str) -> Interval:
+        """The arm's median time in microseconds with its interval.
+
+        Raises UnknownName for an arm that wasn't measured, InvalidInput where no round counted.
+        """
+        return median_interval(self._times(arm))
+
+    def median_us(self, arm: str) -> float:
+        """The arm's median time in microseconds. Raises as `interval_us` does."""
+        return self.interval_us(arm).median
+
+    def ratio(self, arm: str, baseline: str) -> Interval:
+        """Baseline time over arm time, paired by round: above 1 the arm is faster. Raises as `interval_us` does."""
+        return paired_ratio(self._times(baseline), self._times(arm))
+
+    def _times(self, arm: str) -> tuple[float, ...]:
+        if arm not in self.times_us:
+            raise UnknownName(f"arm {arm!r}: was not measured; there are {', '.join(self.times_us)}")
+        return self.times_us[arm]

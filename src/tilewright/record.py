@@ -1,0 +1,170 @@
+"""One row type for every result, and the environment it was obtained in.
+
+A field that is None was not claimed and does not appear in JSON. A record is an environment with its rows; recorded
+runs that come with the package lie in `records/`. Owns the shape of results, not how they are come by.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InvalidInput
+
+SCHEMA = "tilewright/1"
+RECORDS_DIR = Path(__file__).resolve().parent / "records"
+PACKAGES = ("tilewright", "numpy", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "torch", "nvidia-cublas")
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A paired ratio with its interval, as fractions (1.0: equal)."""
+
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """One rung (or baseline), one problem, one config, and what was found. Names carry their units."""
+
+    rung: str
+    problem: dict[str, Any]
+    number: int | None = None
+    track: str | None = None
+    lesson: str | None = None
+    config: dict[str, int] | None = None
+    arch: str | None = None
+    backend: str | None = None
+    verified: bool | None = None
+    verdict: str | None = None
+    failure: str | None = None
+    time_us: float | None = None
+    samples_us: list[float] | None = None
+    inner: int | None = None
+    tflops: float | None = None
+    ratio_to_baseline: Ratio | None = None
+    fraction_of_peak: float | None = None
+    gain_over_below: float | None = None
+    registers: int | None = None
+    spill_bytes: int | None = None
+    stack_bytes: int | None = None
+    smem_bytes: int | None = None
+    occupancy: float | None = None
+    ctas_per_sm: int | None = None
+    limiters: list[str] | None = None
+    global_load_bytes_per_flop: float | None = None
+    shared_loads_per_result: float | None = None
+    binary: str | None = None
+    sass: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
+            raise InvalidInput(f"{self.rung}: time_us={self.time_us}: a time must be finite and above 0")
+
+    def to_json(self) -> dict[str, Any]:
+        """The claimed fields as JSON types."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Row:
+        """The inverse of `to_json`."""
+        ratio = data.get("ratio_to_baseline")
+        return cls(**{**data, "ratio_to_baseline": Ratio(**ratio) if ratio else None})
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """Rows with the command and the environment that gave them."""
+
+    command: str
+    environment: dict[str, Any]
+    rows: list[Row] = field(default_factory=list)
+    schema: str = SCHEMA
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as one JSON object."""
+        rows = [row.to_json() for row in self.rows]
+        return {"schema": self.schema, "command": self.command, "environment": self.environment, "rows": rows}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Record:
+        """The inverse of `to_json`. Raises InvalidInput for another schema."""
+        if data.get("schema") != SCHEMA:
+            raise InvalidInput(f"schema={data.get('schema')!r}: this version reads {SCHEMA}")
+        rows = [Row.from_json(row) for row in data["rows"]]
+        return cls(command=data["command"], environment=data["environment"], rows=rows)
+
+
+def environment(**more: Any) -> dict[str, Any]:
+    """Versions, machine, date and commit, with `more` (device, clocks, compilers) added; None values dropped."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    base = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+        "commit": commit(),
+    }
+    return {name: value for name, value in {**base, **more}.items() if value is not None}
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the checkout this package runs from, or $TILEWRIGHT_COMMIT, or None."""
+    named = os.environ.get("TILEWRIGHT_COMMIT")
+    if named:
+        return named
+    git = ("git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty", "--abbrev=12")
+    try:
+        done = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
+    """Every record in `folder`, by file name. A file that isn't one is passed over with a word on standard error."""
+    records = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            records.append(Record.from_json(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            print(f"{path.name}: not a record ({error})", file=sys.stderr)
+    return records
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded row with the name of the device it was measured on."""
+
+    device: str
+    row: Row
+
+
+def recorded_best(records: Iterable[Record], rung: str) -> Recorded | None:
+    """The recorded, verified time of `rung` on the largest problem, or None."""
+    found = [
+        Recorded(record.environment.get("device", {}).get("name", "unknown device"), row)
+        for record in records
+        for row in record.rows
+        if row.rung == rung and row.time_us is not None and row.verified
+    ]
+    return max(found, key=lambda r: r.row.problem["m"] * r.row.problem["n"] * r.row.problem["k"], default=None)

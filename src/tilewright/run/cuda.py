@@ -1,0 +1,261 @@
+"""The GPU backend: cuda.core for devices, streams and memory, the driver for the launch itself.
+
+The launch goes to the driver because a by-value struct, a shared-memory opt-in and launch attributes meet there.
+Works in the primary context, which torch and CuPy share, and leaves the caller's current context as it was.
+Without a driver the first question is `Device()`, asked once: kernel handles must not be touched before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tilewright.arch import ArchSpec, arch_for_capability
+from tilewright.compile.binary import Binary
+from tilewright.errors import InvalidProblem, LaunchFailed, NoDevice
+from tilewright.run.protocol import Bytes, Grid
+
+DEFAULT_SMEM_BYTES = 48 * 1024
+OLDEST_DRIVER = 13000
+
+
+@cache
+def probe() -> tuple[str, ...]:
+    """Names of the usable GPUs. Raises NoDevice saying what is missing and how to get it.
+
+    The answer is kept for the process, success and failure alike.
+    """
+    error = _probe_error()
+    if error is not None:
+        raise NoDevice(error)
+    from cuda.core import Device
+
+    return tuple(str(device.name) for device in Device.get_all_devices())
+
+
+@cache
+def _probe_error() -> str | None:
+    try:
+        from cuda.bindings import driver
+        from cuda.core import Device
+
+        with current_context_kept():
+            Device()
+        version = check(driver.cuDriverGetVersion())
+    except Exception as error:
+        # pathfinder, the bindings and cuda.core each have their own; each means there is nothing to run on.
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return f"no usable GPU: {reason}. With an NVIDIA card, install its driver (R580 or newer)"
+    if version < OLDEST_DRIVER:
+        return (
+            f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}, but cubins made by NVRTC 13 need "
+            f"CUDA 13: update the driver to R580 or newer"
+        )
+    return None
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """The values of a driver call, or LaunchFailed with the driver's own name for what went wrong."""
+    from cuda.bindings import driver
+
+    status, *values = result
+    if status != driver.CUresult.CUDA_SUCCESS:
+        _, text = driver.cuGetErrorString(status)
+        described = text.decode() if isinstance(text, bytes) else str(text)
+        raise LaunchFailed(f"{status.name}: {described}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@contextlib.contextmanager
+def current_context_kept() -> Iterator[None]:
+    """Restore the calling thread's current CUDA context on exit."""
+    from cuda.bindings import driver
+
+    status, previous = driver.cuCtxGetCurrent()
+    try:
+        yield
+    finally:
+        if status == driver.CUresult.CUDA_SUCCESS:
+            driver.cuCtxSetCurrent(previous)
+
+
+class CudaMemory:
+    """One device allocation, freed by its backend's `close`."""
+
+    def __init__(self, buffer: Any, nbytes: int) -> None:
+        self.buffer = buffer
+        self.address = int(buffer.handle)
+        self.nbytes = nbytes
+
+
+class CudaBackend:
+    """One GPU with one stream. Raises NoDevice when there is none.
+
+    `stream` is a raw handle, a cuda.core Stream or an object with `__cuda_stream__`; None makes a stream of its own.
+    """
+
+    name = "cuda"
+
+    def __init__(self, device_id: int = 0, *, stream: Any = None) -> None:
+        names = probe()
+        if not 0 <= device_id < len(names):
+            raise NoDevice(f"device {device_id}: this machine has {len(names)}, numbered from 0")
+        from cuda.core import Device
+
+        self.device = Device(device_id)
+        self._memory: list[CudaMemory] = []
+        self._kernels: dict[str, Any] = {}
+        self._opted_in: dict[str, int] = {}
+        with self._current():
+            self.stream = self.device.create_stream() if stream is None else as_stream(stream)
+
+    @contextlib.contextmanager
+    def _current(self) -> Iterator[None]:
+        with current_context_kept():
+            self.device.set_current()
+            yield
+
+    @property
+    def arch(self) -> ArchSpec:
+        """The device's architecture."""
+        capability = self.device.compute_capability
+        return arch_for_capability(capability.major, capability.minor)
+
+    @property
+    def sm_count(self) -> int:
+        """Streaming multiprocessors of the device."""
+        return int(self.device.properties.multiprocessor_count)
+
+    def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> CudaMemory:
+        """Reserve device memory, 256-byte aligned. Raises InvalidProblem when the device has no room."""
+        if nbytes > self.free_bytes():
+            raise InvalidProblem(
+                f"{label}: {nbytes / 2**30:.1f} GiB: the device has {self.free_bytes() / 2**30:.1f} GiB free; use smaller sizes"
+            )
+        with self._current():
+            memory = CudaMemory(self.device.allocate(max(nbytes, 1), stream=self.stream), nbytes)
+        self._memory.append(memory)
+        return memory
+
+    def upload(self, memory: CudaMemory, host: Bytes) -> None:
+        """Copy host bytes to the allocation's start, in stream order."""
+        from cuda.bindings import driver
+
+        if host.nbytes > memory.nbytes:
+            raise InvalidProblem(f"{host.nbytes} bytes do not fit an allocation of {memory.nbytes}")
+        with self._current():
+            check(driver.cuMemcpyHtoDAsync(memory.address, host.ctypes.data, host.nbytes, self._handle))
+            self.synchronize()
+
+    def download(self, memory: CudaMemory) -> Bytes:
+        """A host copy of the allocation after all work on the stream."""
+        from cuda.bindings import driver
+
+        host = np.empty(memory.nbytes, np.uint8)
+        with self._current():
+            check(driver.cuMemcpyDtoHAsync(host.ctypes.data, memory.address, host.nbytes, self._handle))
+            self.synchronize()
+        return host
+
+    @property
+    def _handle(self) -> int:
+        return int(self.stream.handle)
+
+    def kernel(self, binary: Binary) -> Any:
+        """The loaded kernel of a cubin, as cuda.core has it."""
+        if binary.key not in self._kernels:
+            from cuda.core import ObjectCode
+
+            with self._current():
+                self._kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
+        return self._kernels[binary.key]
+
+    def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
+        """Launch on `stream` (the backend's own by default) with `args` by value. Does not synchronise."""
+        from cuda.bindings import driver
+
+        handle = self._handle if stream is None else int(as_stream(stream).handle)
+        kernel = self.kernel(binary)
+        with self._current():
+            self._opt_in(binary, kernel, grid.dynamic_smem_bytes)
+            pointers = (ctypes.c_void_p * 1)(ctypes.addressof(args))
+            config = _launch_config(grid, handle)
+            function = driver.CUfunction(int(kernel.handle))
+            check(driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0))
+
+    def _opt_in(self, binary: Binary, kernel: Any, dynamic_smem_bytes: int) -> None:
+        """Raise the kernel's dynamic shared-memory limit on this device where the default doesn't suffice."""
+        if dynamic_smem_bytes <= max(DEFAULT_SMEM_BYTES, self._opted_in.get(binary.key, 0)):
+            return
+        from cuda.bindings import driver
+
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        device = check(driver.cuDeviceGet(self.device.device_id))
+        check(driver.cuKernelSetAttribute(attribute, dynamic_smem_bytes, driver.CUkernel(int(kernel.handle)), device))
+        self._opted_in[binary.key] = dynamic_smem_bytes
+
+    def synchronize(self) -> None:
+        """Wait for the backend's stream. Raises LaunchFailed for what went wrong on it."""
+        from cuda.bindings import driver
+
+        with self._current():
+            check(driver.cuStreamSynchronize(self._handle))
+
+    def free_bytes(self) -> int:
+        """Free device memory in bytes."""
+        from cuda.bindings import driver
+
+        with self._current():
+            free, _ = check(driver.cuMemGetInfo())
+        return int(free)
+
+    def close(self) -> None:
+        """Free every allocation, after the stream's work."""
+        with self._current():
+            while self._memory:
+                self._memory.pop().buffer.close()
+
+    def __enter__(self) -> CudaBackend:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def as_stream(stream: Any) -> Any:
+    """A cuda.core Stream for a raw handle, a Stream, or an object with `__cuda_stream__`."""
+    from cuda.core import Stream
+
+    if isinstance(stream, Stream):
+        return stream
+    handle = stream if isinstance(stream, int) else int(stream.__cuda_stream__()[1])
+    return Stream.from_handle(handle)
+
+
+def _launch_config(grid: Grid, stream: int) -> Any:
+    from cuda.bindings import driver
+
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = grid.block
+    config.sharedMemBytes = grid.dynamic_smem_bytes
+    config.hStream = stream
+    attributes = []
+    if math.prod(grid.cluster) > 1:
+        cluster = driver.CUlaunchAttribute()
+        cluster.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = grid.cluster
+        attributes.append(cluster)
+    if grid.dependent:
+        dependent = driver.CUlaunchAttribute()
+        dependent.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        dependent.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(dependent)
+    config.attrs, config.numAttrs = attributes, len(attributes)
+    return config

@@ -1,0 +1,23 @@
+// The one argument of every CUDA-core kernel, passed by value. `run/args.py` is its host side.
+// Sizes and leading dimensions in elements; matrices row-major; `Scalar` is chosen before this text.
+#pragma once
+
+#include "tilewright/platform.cuh"
+
+namespace tilewright {
+
+struct GemmArgs {
+  int m, n, k, batch;
+  const Scalar::storage* a;
+  const Scalar::storage* b;
+  const Scalar::storage* c;
+  Scalar::storage* d;
+  long long lda, ldb, ldc, ldd;
+  long long batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
+  Scalar::accumulate alpha, beta;
+  const Scalar::storage* bias;  // n elements, where the epilogue asks for them
+  void* workspace;
+  unsigned* flags;
+};
+
+}  // namespace tilewright

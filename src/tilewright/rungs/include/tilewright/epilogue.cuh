@@ -1,0 +1,56 @@
+// The last step of every kernel: D = epilogue(alpha * acc + beta * C), rounded once.
+// By the BLAS rule C is never read when beta is zero, so NaN there stays there. BETA_MODE is chosen from the
+// problem, not tuned: rungs then differ by their idea and not by their handling of C.
+#pragma once
+
+#include "tilewright/memory.cuh"
+
+namespace tilewright {
+
+enum BetaMode {
+  BETA_ZERO,         // C takes no part
+  BETA_GENERAL,      // C is read
+  BETA_RUNTIME,      // decided by the value of beta
+  BETA_ALWAYS_READ,  // reads C whatever beta is: for experiments only
+};
+
+template <int MODE>
+__device__ __forceinline__ bool reads_c(const GemmArgs& args) {
+  if (MODE == BETA_RUNTIME) return args.beta != 0;
+  return MODE != BETA_ZERO;
+}
+
+__device__ __forceinline__ Scalar::accumulate scale_and_add(const GemmArgs& args, Scalar::accumulate acc,
+                                                            Scalar::accumulate c) {
+  return Scalar::fma(args.beta, c, Scalar::mul(args.alpha, acc));
+}
+
+// One result of this CTA's batch entry.
+template <int MODE>
+__device__ __forceinline__ void write_result(const GemmArgs& args, int row, int col, Scalar::accumulate acc) {
+  Scalar::accumulate x = Scalar::mul(args.alpha, acc);
+  if (reads_c<MODE>(args)) {
+    const auto* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;
+    x = scale_and_add(args, acc, Scalar::load(c));
+  }
+  auto* d = args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col;
+  *d = Scalar::round(Epilogue::apply(x, col, args));
+}
+
+// Four neighbouring results of one row; col, the leading dimensions and the bases are multiples of four elements.
+template <int MODE>
+__device__ __forceinline__ void write_results4(const GemmArgs& args, int row, int col,
+                                               const Scalar::accumulate* acc) {
+  Vec4<Scalar::storage> c{};
+  if (reads_c<MODE>(args)) c = load4(args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col);
+  Vec4<Scalar::storage> out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    Scalar::accumulate x = Scalar::mul(args.alpha, acc[i]);
+    if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Scalar::widen(c[i]));
+    out[i] = Scalar::round(Epilogue::apply(x, col + i, args));
+  }
+  store4(args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col, out);
+}
+
+}  // namespace tilewright

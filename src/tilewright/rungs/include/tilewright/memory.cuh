@@ -1,0 +1,123 @@
+// Memory as the hardware moves it: 16-byte accesses, asynchronous copies to shared memory, dynamic shared memory.
+// Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
+#pragma once
+
+#include "tilewright/platform.cuh"
+
+namespace tilewright {
+
+// Four 4-byte elements that lie in one 16-byte word. Indexed with constants (unrolled), it stays in registers.
+template <typename T>
+struct alignas(16) Vec4 {
+  static_assert(sizeof(T) == 4, "a 16-byte access holds four 4-byte elements");
+  T elements[4];
+
+  __device__ __forceinline__ T& operator[](int i) { return elements[i]; }
+  __device__ __forceinline__ const T& operator[](int i) const { return elements[i]; }
+};
+
+#if TILEWRIGHT_EMULATED
+typedef unsigned Word16 __attribute__((vector_size(16), may_alias));
+#else
+using Word16 = uint4;
+#endif
+
+// One access of 16 bytes from `address`, which must be 16-byte aligned.
+template <typename T>
+__device__ __forceinline__ Vec4<T> load4(const T* address) {
+  Vec4<T> value;
+  *reinterpret_cast<Word16*>(value.elements) = *reinterpret_cast<const Word16*>(address);
+  return value;
+}
+
+// One access of 16 bytes to `address`, which must be 16-byte aligned.
+template <typename T>
+__device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
+  *reinterpret_cast<Word16*>(address) = *reinterpret_cast<const Word16*>(value.elements);
+}
+
+// Asynchronous copies. A thread issues copies, closes a group with cp_async_commit, and waits until at most
+// `pending_groups` of its newest groups are unfinished. Other threads see the data after a barrier that follows
+// the wait. `bytes` is 4, 8 or 16, and both addresses are multiples of it. The zero-fill form reads
+// `source_bytes` (0 to `bytes`) and fills the rest with zeros; with 0 it does not read `gmem` at all.
+
+#if TILEWRIGHT_EMULATED
+
+template <int bytes>
+__forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes,
+                                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  tilewright_cp_async(smem, gmem, bytes, static_cast<unsigned>(source_bytes), file, line);
+}
+
+template <int bytes>
+__forceinline__ void cp_async(void* smem, const void* gmem, const char* file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+  cp_async_zfill<bytes>(smem, gmem, bytes, file, line);
+}
+
+__forceinline__ void cp_async_commit() { tilewright_cp_async_commit(); }
+
+template <int pending_groups>
+__forceinline__ void cp_async_wait() {
+  tilewright_cp_async_wait(pending_groups);
+}
+
+// The launch's dynamic shared memory, 1024-byte aligned.
+__forceinline__ unsigned char* dynamic_smem() { return tilewright_dynamic_smem(); }
+
+#else
+
+__device__ __forceinline__ unsigned smem_address(const void* smem) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(smem));
+}
+
+// 16 bytes bypass L1 (.cg), which serves a tile that each CTA reads once; smaller copies exist only as .ca.
+template <int bytes>
+__device__ __forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem)), "r"(source_bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem)), "n"(bytes), "r"(source_bytes)
+                 : "memory");
+  }
+}
+
+template <int bytes>
+__device__ __forceinline__ void cp_async(void* smem, const void* gmem) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  if constexpr (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem))
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :
+                 : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem)), "n"(bytes)
+                 : "memory");
+  }
+}
+
+__device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+
+template <int pending_groups>
+__device__ __forceinline__ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(pending_groups) : "memory");
+}
+
+// The launch's dynamic shared memory, 1024-byte aligned.
+__device__ __forceinline__ unsigned char* dynamic_smem() {
+  extern __shared__ __align__(1024) unsigned char tilewright_dynamic_smem[];
+  return tilewright_dynamic_smem;
+}
+
+#endif
+
+}  // namespace tilewright

@@ -1,0 +1,34 @@
+from tilewright.declare import Expr, Param, Rung, accesses, config_rule, launch, shared
+
+RUNG = Rung(
+    number=4,
+    track="simt",
+    builds_on="k02_coalesced",
+    title="shared tiles",
+    lesson="Load each tile once per CTA into shared memory: global traffic falls 32 times, and shared reads are the new wall.",
+    text="""\
+Every thread of a CTA needs the same rows of A and columns of B as its neighbours. So the CTA walks along k in steps of
+BK: all threads together copy a BM × BK tile of A and a BK × BN tile of B into shared memory, wait for each other, and
+multiply from there. An element of A now comes from global memory once for BN results. The inner loop, though, reads two
+shared elements for each fused multiply-add, and the shared-memory pipe serves far fewer reads than there are FMA lanes.""",
+    params=(
+        Param("BM", 32, (8, 16, 32), "rows of the CTA tile", highest=32),
+        Param("BN", 32, (8, 16, 32), "columns of the CTA tile", highest=32),
+        Param("BK", 32, (8, 16, 32), "depth of one step along k", highest=32),
+    ),
+    rules=(
+        config_rule("BK == BN", "so that each thread stages one element of A"),
+        config_rule("BK == BM", "so that each thread stages one element of B"),
+        config_rule("BM * BN % 32 == 0", "so that every warp is full"),
+    ),
+    shared=(shared("As", "BM * BK"), shared("Bs", "BK * BN")),
+    launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("BN", "BM", "1")),
+    accesses=accesses(
+        k_step="BK",
+        results="BM * BN",
+        global_loads="BK * (BM + BN)",
+        shared_loads="2 * BM * BN * BK",
+        shared_stores="BK * (BM + BN)",
+    ),
+    unguarded_when=Expr("m % BM == 0 and n % BN == 0 and k % BK == 0"),
+)

@@ -1,0 +1,85 @@
+"""A `Run` on a backend: operands up, one launch, everything back.
+
+Owns the way between host operands and device memory. It compiles nothing and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.compile.binary import Binary
+from tilewright.problem import Problem
+from tilewright.run.args import gemm_args
+from tilewright.run.protocol import Backend, Grid, Memory
+from tilewright.verify.accept import Array
+from tilewright.verify.operands import Operands, Result, Run, front_guard
+
+Geometry = Callable[[Problem], Grid]
+
+
+class _Arrays:
+    """Device arrays of one backend, kept for later launches that need the same ones."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._kept: dict[tuple[str, int, int, bool], Memory] = {}
+
+    def upload(self, problem: Problem, name: str, data: Array, *, read_only: bool) -> Memory:
+        label = name if name == "bias" else name.upper()
+        key = (label, data.nbytes, problem.alignment_bytes, read_only)
+        if key not in self._kept:
+            self._kept[key] = self._backend.alloc(
+                data.nbytes, label=label, alignment_bytes=problem.alignment_bytes, read_only=read_only
+            )
+        self._backend.upload(self._kept[key], np.ascontiguousarray(data).view(np.uint8))
+        return self._kept[key]
+
+
+def run_on(backend: Backend, binary: Binary, geometry: Geometry) -> Run:
+    """A Run that launches `binary` on `backend` with the grid `geometry` gives for each problem.
+
+    On the emulator, which reports any access outside an array, the arrays are exactly the operands; elsewhere
+    the guard bands go to the device too and come back to be compared. Allocations of the same size are used again
+    until the backend is closed, which is the caller's to do. Raises what the backend does.
+    """
+    with_guards = backend.name != "emulator"
+    device_arrays = _Arrays(backend)
+
+    def run(problem: Problem, operands: Operands) -> Result:
+        flat = {"a": operands.a, "b": operands.b, "c": operands.c}
+        if not operands.in_place:
+            flat["d"] = operands.d
+        spans = {name: _span(problem, name, with_guards) for name in flat}
+        inputs = "ab" if operands.in_place else "abc"
+        memories = {
+            name: device_arrays.upload(problem, name, array[spans[name]], read_only=name in inputs)
+            for name, array in flat.items()
+        }
+        offset_bytes = front_guard(problem) * operands.a.itemsize if with_guards else 0
+        addresses = {name: memory.address + offset_bytes for name, memory in memories.items()}
+        addresses.setdefault("d", addresses["c"])
+        if operands.bias is not None:
+            addresses["bias"] = device_arrays.upload(problem, "bias", operands.bias, read_only=True).address
+        backend.launch(binary, geometry(problem), gemm_args(problem, **addresses))
+        backend.synchronize()
+        after = {name: _download(backend, memories[name], array, spans[name]) for name, array in flat.items()}
+        return Result(after["a"], after["b"], after["c"], after.get("d", after["c"]))
+
+    return run
+
+
+def _span(problem: Problem, operand: str, with_guards: bool) -> slice:
+    """The part of the flat buffer that goes to the device; at least one element, as nothing has no address."""
+    if with_guards:
+        return slice(None)
+    start = front_guard(problem)
+    return slice(start, start + max(problem.total_extent(operand), 1))
+
+
+def _download(backend: Backend, memory: Memory, flat: Array, span: slice) -> Array:
+    """A copy of the flat buffer with what the device now holds in its span."""
+    after = flat.copy()
+    after[span] = backend.download(memory)[: flat[span].nbytes].view(flat.dtype)
+    return after

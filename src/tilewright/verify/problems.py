@@ -1,0 +1,105 @@
+"""Problems that cover where GEMM kernels go wrong: a small covering set, not a product of cases.
+
+Owns sizes, strides and scales. It knows a kernel only by its CTA tile, its stages and whether it guards tails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count, permutations
+from typing import Any
+
+from tilewright.errors import InvalidProblem
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+
+SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
+GUARDED_PADDING = {"a": 1, "b": 1, "c": 2, "d": 1}
+UNGUARDED_PADDING = {"a": 4, "b": 8, "c": 12, "d": 4}
+VECTOR_ELEMENTS = 4
+
+
+def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, layout: str = "NN") -> list[Problem]:
+    """About 30 problems for a kernel with CTA tile (BM, BN, BK) and a pipeline of `stages`.
+
+    Every size is near the tile's, so that a CPU runs them in milliseconds. Between them they have each pair of alpha
+    and beta of {0, 1, -1, 0.5, 2}, k = 0, a batch, a broadcast operand, padded and unpadded rows. A guarded kernel
+    gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
+    need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
+    and 3, with rows and addresses 16-byte aligned. Float32 elements.
+
+    Raises InvalidProblem for a tile or stages below 1.
+    """
+    if min(*tile, stages) < 1:
+        raise InvalidProblem(f"tile={tile}, stages={stages}: sizes must be at least 1; give the CTA tile BM, BN, BK")
+    sizes = _guarded_sizes(tile, stages) if guarded else _unguarded_sizes(tile, stages)
+    nonzero = [(alpha, beta) for beta in SCALES for alpha in SCALES if alpha]
+    sizes += [sizes[-1]] * max(0, len(nonzero) - len(sizes)) + [sizes[-1]] * len(SCALES)
+    scales = [nonzero[index % len(nonzero)] for index in range(len(sizes) - len(SCALES))]
+    scales += [(0.0, beta) for beta in SCALES]
+    padding = GUARDED_PADDING if guarded else UNGUARDED_PADDING
+    problems = []
+    for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
+        problem = Problem(m=m, n=n, k=k, layout=layout, alpha=alpha, beta=beta)
+        tight = index % 4 == 3
+        problems.append(
+            _with_rows(problem, dict.fromkeys("abcd", 0) if tight else padding, 1 if guarded else VECTOR_ELEMENTS)
+        )
+    batched = replace(problems[0], batch=3, batch_stride_a=-1, batch_stride_b=-1, batch_stride_c=-1, batch_stride_d=-1)
+    spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 if guarded else VECTOR_ELEMENTS)
+    return [*problems, spread, replace(spread, batch_stride_b=0)]
+
+
+def _guarded_sizes(tile: tuple[int, int, int], stages: int) -> list[tuple[int, int, int]]:
+    bm, bn, bk = tile
+    deep = stages * bk
+    largest = _next_prime(max(bm, bn) + 1)
+    middle = _next_prime(max(bm, bn) // 2 + 1, avoid=(largest,))
+    smallest = _next_prime(bk + 1, avoid=(largest, middle))
+    ks = sorted({1, 2, bk - 1, bk, bk + 1, deep - 1, deep, deep + 1, deep + bk, 2 * deep + 1} - {0})
+    return [
+        *_orders(largest, middle, smallest),
+        (bm - 1 or 1, bn + 1, bk + 1),
+        (bm + 1, bn - 1 or 1, bk),
+        (bm + 1, bn + 1, deep + 1),
+        (bm, bn, deep),
+        (1, 1, 1),
+        (1, bn + 1, bk + 1),
+        (bm + 1, 1, bk),
+        (3, 5, 0),
+        *((7, 11, k) for k in ks),
+    ]
+
+
+def _unguarded_sizes(tile: tuple[int, int, int], stages: int) -> list[tuple[int, int, int]]:
+    bm, bn, bk = tile
+    multiples = sorted({1, 2, stages, stages + 1, 2 * stages + 1})
+    return [
+        *((i * bm, j * bn, k * bk) for i, j, k in _orders(1, 2, 3)),
+        (bm, bn, 0),
+        *((bm, bn, k * bk) for k in multiples),
+        (bm, bn, bk),
+    ]
+
+
+def _orders(x: int, y: int, z: int) -> list[tuple[int, int, int]]:
+    return [(i, j, k) for i, j, k in permutations((x, y, z))]
+
+
+def _with_rows(problem: Problem, padding: dict[str, int], granule: int) -> Problem:
+    """The problem with rows `padding` elements wider, leading dimensions and addresses multiples of `granule`."""
+    leading: dict[str, Any] = {
+        f"ld{x}": -(-getattr(problem, f"ld{x}") // granule) * granule + padding[x] for x in "abcd"
+    }
+    strides: dict[str, Any] = {f"batch_stride_{x}": -1 for x in "abcd"}
+    return replace(problem, **leading, **strides, alignment_bytes=granule * ITEMSIZE_BYTES[problem.dtype])
+
+
+def _spread(problem: Problem, gap: int) -> Problem:
+    """The same batch with `gap` to 2·gap - 1 unused elements between matrices, strides multiples of gap."""
+    strides: dict[str, Any] = {f"batch_stride_{x}": (problem.extent(x) // gap + 2) * gap for x in "abcd"}
+    return replace(problem, **strides)
+
+
+def _next_prime(least: int, avoid: tuple[int, ...] = ()) -> int:
+    candidates = (n for n in count(max(least, 2)) if n not in avoid and all(n % d for d in range(2, int(n**0.5) + 1)))
+    return next(candidates)

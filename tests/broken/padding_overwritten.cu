@@ -1,0 +1,18 @@
+// sabotage: the element after each row of D is cleared; caught by: integer
+extern "C" __global__ void padding_overwritten(const __grid_constant__ GemmArgs args) {
+  const int row = blockIdx.y * 16 + threadIdx.y;
+  const int col = blockIdx.x * 16 + threadIdx.x;
+  if (row >= args.m || col >= args.n) return;
+  const float* a = args.a + blockIdx.z * args.batch_stride_a + row * args.lda;
+  const float* b = args.b + blockIdx.z * args.batch_stride_b + col;
+  const float* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;
+  float* d = args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col;
+
+  float acc = 0;
+  for (int k = 0; k < args.k; ++k) acc += a[k] * b[k * args.ldb];
+
+  float x = args.alpha * acc;
+  if (args.beta != 0) x += args.beta * *c;
+  *d = x;
+  if (row < args.m - 1 && col == args.n - 1 && args.ldd > args.n) d[1] = 0;
+}

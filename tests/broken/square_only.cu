@@ -1,0 +1,18 @@
+// sabotage: covers the square part only, as if m were n; caught by: integer
+extern "C" __global__ void square_only(const __grid_constant__ GemmArgs args) {
+  const int row = blockIdx.y * 16 + threadIdx.y;
+  const int col = blockIdx.x * 16 + threadIdx.x;
+  const int least = args.m < args.n ? args.m : args.n;
+  if (row >= least || col >= least) return;
+  const float* a = args.a + blockIdx.z * args.batch_stride_a + row * args.lda;
+  const float* b = args.b + blockIdx.z * args.batch_stride_b + col;
+  const float* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;
+  float* d = args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col;
+
+  float acc = 0;
+  for (int k = 0; k < args.k; ++k) acc += a[k] * b[k * args.ldb];
+
+  float x = args.alpha * acc;
+  if (args.beta != 0) x += args.beta * *c;
+  *d = x;
+}
