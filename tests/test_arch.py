@@ -19,7 +19,7 @@ def test_every_spelling_finds_the_architecture(spelling: str) -> None:
 
 @pytest.mark.parametrize("spelling", ["", "sm_75", "9", "a", "sm_90b", "hopper"])
 def test_an_unknown_architecture_is_named_with_what_exists(spelling: str) -> None:
-    with pytest.raises(UnknownName, match="sm_120a.*nearest name is sm_") as caught:
+    with pytest.raises(UnknownName, match=r"sm_120a.*nearest name is sm_") as caught:
         get_arch(spelling)
     assert repr(spelling) in str(caught.value)
 

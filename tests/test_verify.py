@@ -259,7 +259,7 @@ SABOTAGES: list[tuple[Callable[[Operands], Result], str, str]] = [
     (zeros, "integer", "got 0"),
     (zeros, "bound", "got "),
     (unwritten_tile, "integer", "not written"),
-    (unwritten_tile, "bound", "all in rows 16.."),
+    (unwritten_tile, "bound", "all in row 16,"),
     (dropped_last_k, "integer", "differ"),
     (doubled_last_k, "integer", "differ"),
     (swapped_m_and_n, "integer", "differ"),
@@ -335,6 +335,7 @@ def test_bound_is_the_modes_constant(mode, k, expected):
     assert bound(mode, k) == pytest.approx(expected, rel=1e-15)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 2**20), st.sampled_from(sorted(MODES)))
 def test_the_worst_case_is_never_below_the_usual_bound(k, mode):
     assert 0 < MODES[mode].c(k) <= MODES[mode].worst(k)
@@ -384,10 +385,9 @@ def test_the_first_difference_is_told_in_words():
     judgement = judge_exact(result, right)
     assert judgement.first_bad == ((1, 3, 17), 5.0, 7.0)
     assert judgement.message == (
-        "batch 1, row 3, column 17: got 5, expected 7; "
-        "29 element(s), all in batch 1..1, rows 3..31, columns 17..17, differ"
+        "batch 1, row 3, column 17: got 5, expected 7; 29 elements, all in batch 1, rows 3..31, column 17, differ"
     )
-    assert "50% of elements, all in batch 0..0, differ" in judge_exact(right * [[[0]], [[1]]], right).message
+    assert "50% of elements, all in batch 0, differ" in judge_exact(right * [[[0]], [[1]]], right).message
 
 
 def test_unknown_names_say_what_exists():
@@ -424,6 +424,7 @@ def problems(draw: Any) -> Problem:
     return replace(wide, **strides, **scales, alignment_bytes=draw(st.sampled_from([4, 16, 256])))
 
 
+@settings(max_examples=50, deadline=None)
 @given(problems(), st.sampled_from(sorted(DATA)))
 def test_data_and_padding_fill_each_buffer_between_them(problem, data):
     if problem.k < 8 and data == "slices":
@@ -440,7 +441,7 @@ def test_data_and_padding_fill_each_buffer_between_them(problem, data):
     assert np.isnan(operands.logical("d")).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(problems(), st.integers(0, 3), st.booleans())
 def test_integer_data_are_exact_in_float32_whatever_the_scales(problem, seed, biased):
     problem = replace(problem, epilogue=Epilogue(("bias",) if biased else ()))
@@ -448,6 +449,7 @@ def test_integer_data_are_exact_in_float32_whatever_the_scales(problem, seed, bi
     assert verdict.ok, verdict.failed[0]
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 2**20), *[st.sampled_from([0.0, 1.0, -2.0, 0.5, 0.0625])] * 2)
 def test_integer_bounds_keep_every_partial_sum_exact(k, alpha, beta):
     problem = Problem(m=1, n=1, k=k, alpha=alpha, beta=beta)

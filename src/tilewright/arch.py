@@ -176,15 +176,14 @@ def occupancy(arch: ArchSpec, *, threads_per_cta: int, registers: int, smem_byte
 
 
 def _register_limit(arch: ArchSpec, warps: int, registers: int) -> int:
-    per_warp = _round_up(registers * arch.warp_size, arch.register_unit_per_warp)
-    per_cta = per_warp * _round_up(warps, arch.sub_partitions)
-    if per_cta > arch.max_registers_per_cta:
-        warps_allocated = _round_up(warps, arch.sub_partitions)
-        unit = arch.register_unit_per_warp
+    unit = arch.register_unit_per_warp
+    per_warp = _round_up(registers * arch.warp_size, unit)
+    warps_allocated = _round_up(warps, arch.sub_partitions)
+    if per_warp * warps_allocated > arch.max_registers_per_cta:
         most = arch.max_registers_per_cta // warps_allocated // unit * unit // arch.warp_size
         raise InvalidConfig(
-            f"registers={registers}: {warps} warps of a CTA would take {per_cta} registers, and {arch.name} gives a CTA "
-            f"at most {arch.max_registers_per_cta}; use at most {most} a thread or fewer threads"
+            f"registers={registers}: a CTA of {warps} warps would take {per_warp * warps_allocated} registers, of "
+            f"{arch.max_registers_per_cta} that {arch.name} has for one; use at most {most} a thread or fewer threads"
         )
     warps_per_partition = arch.registers_per_sm // arch.sub_partitions // per_warp
     return warps_per_partition * arch.sub_partitions // warps

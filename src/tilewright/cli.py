@@ -77,7 +77,9 @@ def ladder(
 
 
 @command
-def rungs(rung: Annotated[str | None, typer.Argument(help="Show this one whole.")] = None, as_json: Json = False) -> int:
+def rungs(
+    rung: Annotated[str | None, typer.Argument(help="Show this one whole.")] = None, as_json: Json = False
+) -> int:
     """List the rungs, or explain one."""
     from tilewright.lab.listing import show_rungs
 

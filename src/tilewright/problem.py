@@ -67,10 +67,14 @@ class Problem:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InvalidProblem(f"{name}={value!r}: must be an int; got {type(value).__name__}")
             if not least <= value <= MAX_SIZE:
-                raise InvalidProblem(f"{name}={value}: must be between {least} and {MAX_SIZE}, the sizes a launch takes")
+                raise InvalidProblem(
+                    f"{name}={value}: must be between {least} and {MAX_SIZE}, the sizes a launch takes"
+                )
         for name in ("dtype", "out_dtype"):
             if getattr(self, name) not in ITEMSIZE_BYTES:
-                raise InvalidProblem(f"{name}={getattr(self, name)!r}: not supported; use one of {', '.join(ITEMSIZE_BYTES)}")
+                raise InvalidProblem(
+                    f"{name}={getattr(self, name)!r}: not supported; use one of {', '.join(ITEMSIZE_BYTES)}"
+                )
         if self.layout not in LAYOUTS:
             raise InvalidProblem(f"layout={self.layout!r}: must be one of {', '.join(LAYOUTS)} (op(A), op(B))")
         align = self.alignment_bytes
@@ -130,4 +134,3 @@ class Problem:
     def __str__(self) -> str:
         batch = f" batch {self.batch}" if self.batch > 1 else ""
         return f"{self.m}×{self.n}×{self.k} {self.layout} {self.dtype}{batch}"
-

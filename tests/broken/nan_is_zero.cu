@@ -12,7 +12,7 @@ extern "C" __global__ void nan_is_zero(const __grid_constant__ GemmArgs args) {
   for (int k = 0; k < args.k; ++k) {
     const float product = a[k] * b[k * args.ldb];
     if (product == product) acc += product;
-  };
+  }
 
   float x = args.alpha * acc;
   if (args.beta != 0) x += args.beta * *c;

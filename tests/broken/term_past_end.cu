@@ -1,4 +1,4 @@
-// sabotage: one term too many is read, its value unused; caught by: OutOfBounds
+// sabotage: one term too many is read and multiplied by zero; caught by: OutOfBounds
 extern "C" __global__ void term_past_end(const __grid_constant__ GemmArgs args) {
   const int row = blockIdx.y * 16 + threadIdx.y;
   const int col = blockIdx.x * 16 + threadIdx.x;
@@ -11,7 +11,7 @@ extern "C" __global__ void term_past_end(const __grid_constant__ GemmArgs args) 
   float acc = 0;
   for (int k = 0; k <= args.k; ++k) {
     const float term = a[k] * b[k * args.ldb];
-    if (k < args.k) acc += term;
+    acc += k < args.k ? term : 0 * term;
   }
 
   float x = args.alpha * acc;

@@ -45,7 +45,7 @@ KERNEL_FLAGS = (
 )
 RUNNER_FLAGS = ("-std=c++17", "-O2", "-rdynamic", "-pthread", "-ldl")
 GCC_UNROLL = 16
-"""How often GCC repeats a loop under a bare `#pragma unroll`: enough for a thread tile's side to vanish into registers."""
+"""How often GCC repeats a loop under a bare `#pragma unroll`: enough for a thread tile's side."""
 INSTALLERS = {
     "apt-get install g++": ("debian", "ubuntu"),
     "dnf install gcc-c++": ("fedora", "rhel", "centos"),

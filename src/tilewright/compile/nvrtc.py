@@ -96,8 +96,10 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     except Exception as error:
         # cuda.core raises its private NVRTCError; whatever it is, the text is the compiler's own message.
         message = str(error).split("compilation log:")[-1].strip()
-        raise CompileFailed(f"{source.name} for {arch.name}: NVRTC {nvrtc_version()} says:\n{message}", message) from error
-    report = log.getvalue()
+        raise CompileFailed(
+            f"{source.name} for {arch.name}: NVRTC {nvrtc_version()} says:\n{message}", message
+        ) from error
+    report = log.getvalue().replace("\0", "").strip()
     binary = Binary(
         entry=source.entry,
         target=arch.name,

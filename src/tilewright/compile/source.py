@@ -7,10 +7,7 @@ Python still fails loudly.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tilewright.compile.binary import KernelSource
-from tilewright.compile.host import host_epilogue
 from tilewright.declare.config import BetaMode, Config
 from tilewright.problem import Problem
 
@@ -41,8 +38,3 @@ def kernel_source(config: Config, problem: Problem, *, beta_mode: BetaMode = "sp
         f'#line 1 "{file}"\n{rung.source}'
     )
     return KernelSource(name=rung.name, entry=rung.entry, text=text, file=file)
-
-
-def host_source(source: KernelSource) -> KernelSource:
-    """The same kernel for the emulator, with the entry point its runner calls."""
-    return replace(source, text=source.text + host_epilogue(source.entry, "tilewright::GemmArgs"))

@@ -94,7 +94,9 @@ def _check_tree(rungs: Mapping[str, Rung], kernels: Mapping[str, Path]) -> None:
     for name, rung in rungs.items():
         first = numbers.setdefault((rung.track, rung.number), name)
         if first != name:
-            raise InvalidDeclaration(f"{name}: number {rung.number} of track {rung.track} is {first}'s; numbers are permanent")
+            raise InvalidDeclaration(
+                f"{name}: number {rung.number} of track {rung.track} is {first}'s; numbers are permanent"
+            )
         if rung.builds_on is not None and rung.builds_on not in rungs:
             raise InvalidDeclaration(f"{name}: builds_on={rung.builds_on!r}: no such rung")
     for stem in kernels:

@@ -155,7 +155,9 @@ class Rung:
         self._check_names(constants)
         for param in self.params:
             if param.default not in param.values:
-                raise InvalidDeclaration(f"{param.name}: default {param.default} must be among its values {param.values}")
+                raise InvalidDeclaration(
+                    f"{param.name}: default {param.default} must be among its values {param.values}"
+                )
 
     def _check_names(self, constants: list[str]) -> None:
         known = set(p.name for p in self.params)
@@ -163,7 +165,12 @@ class Rung:
             self._require(item.expr, known, f"derived {item.name}")
             known.add(item.name)
         sizes = known | PROBLEM_NAMES
-        allowed = {"config": known, "arch": known | SMEM_NAMES, "problem": sizes, "binary": known | SMEM_NAMES | BINARY_NAMES}
+        allowed = {
+            "config": known,
+            "arch": known | SMEM_NAMES,
+            "problem": sizes,
+            "binary": known | SMEM_NAMES | BINARY_NAMES,
+        }
         for rule in self.rules:
             self._require(rule.expr, allowed[rule.kind], f"{rule.kind} rule", arch=rule.kind in ("arch", "binary"))
         for array in self.shared:
@@ -184,7 +191,9 @@ class Rung:
     def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
         unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}
         if unknown:
-            raise InvalidDeclaration(f"{where}: {expr.text!r} names {', '.join(sorted(unknown))}, which is not known there")
+            raise InvalidDeclaration(
+                f"{where}: {expr.text!r} names {', '.join(sorted(unknown))}, which is not known there"
+            )
 
     @property
     def entry(self) -> str:

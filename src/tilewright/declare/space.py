@@ -42,7 +42,9 @@ def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
     """
     failure = first_failure((r for r in rung.rules if r.kind == "config"), scope_of(rung, values))
     if failure is not None and failure.held is None:
-        raise InvalidDeclaration(f"{rung.name}: {failure.rule.expr.text}: {failure.detail}, and no earlier rule says so")
+        raise InvalidDeclaration(
+            f"{rung.name}: {failure.rule.expr.text}: {failure.detail}, and no earlier rule says so"
+        )
     return failure
 
 

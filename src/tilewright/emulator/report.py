@@ -15,6 +15,7 @@ from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds
 
 Json = dict[str, Any]
 ELEMENT_BYTES = 4
+MISALIGNED = "its address must be a multiple of its size (or it is no address at all: look for garbage in a pointer)"
 VERBS = {"read": "reads", "write": "writes", "unknown": "accesses"}
 
 
@@ -28,7 +29,7 @@ def failure(report: Json, launch: Launch, memory: DeviceMemory) -> LaunchFailed:
             kind, text = _fault(report, memory)
             return kind(f"{name}: {text}, {_where(report, launch)}")
         case "misaligned":
-            text = _misaligned_copy(report) if "bytes" in report else "its address must be a multiple of its size"
+            text = _misaligned_copy(report) if "bytes" in report else MISALIGNED
             return LaunchFailed(f"{name}: misaligned vector access, {_where(report, launch)}: {text}")
         case "copy_size":
             size = f"source_bytes={report['source_bytes']}: must be 0 to {report['bytes']}"

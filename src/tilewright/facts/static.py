@@ -17,7 +17,9 @@ from tilewright.record import Row
 def resources_of(binary: Binary) -> Resources:
     """The resources of GPU code. Raises InvalidConfig for host code, which has none."""
     if binary.resources is None:
-        raise InvalidConfig(f"{binary.entry} for {binary.target}: host code has no registers to report; compile for a GPU")
+        raise InvalidConfig(
+            f"{binary.entry} for {binary.target}: host code has no registers to report; compile for a GPU"
+        )
     return binary.resources
 
 

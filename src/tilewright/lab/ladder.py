@@ -21,11 +21,10 @@ from tilewright.lab.verifying import cubin, emulator_run, host_binary
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, environment
 from tilewright.run.emulator import EmulatorBackend
-from tilewright.verify.layers import Verdict, verify
-from tilewright.verify.operands import Run
+from tilewright.verify.layers import Case, Verdict, check_case, make_case
+from tilewright.verify.operands import Run, make_operands
 
 Observer = Callable[[Row], None]
-LAYERS_AT_SIZE = ("integer", "bound")
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,18 @@ def compiled_row(plan: Plan, config: Config) -> Row:
     return static_row(config, plan.problem, plan.arch, cubin(config, plan.problem, plan.arch))
 
 
-def verified_at_size(run: Run, problem: Problem) -> Verdict:
-    """Integer-exact and bounded at the very size the row is about."""
-    return verify(run, [problem], layers=LAYERS_AT_SIZE)
+def cases_at_size(problem: Problem) -> list[Case]:
+    """What a row is verified on, at its own size: integers exactly, and zero-mean and positive data within the bound.
+
+    Operands and float64 reference are computed once and serve every rung.
+    """
+    bounded = [make_case("bound", make_operands(problem, data), exact=False) for data in ("zero_mean", "positive")]
+    return [make_case("integer", make_operands(problem, "integer")), *bounded]
+
+
+def verified_at_size(run: Run, cases: list[Case]) -> Verdict:
+    """Every case launched once."""
+    return Verdict(tuple(check_case(run, each) for each in cases))
 
 
 def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
@@ -91,15 +99,16 @@ def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
             cores=usable_cores(),
         ),
     )
+    cases = cases_at_size(plan.problem)
     for config, (row, binary) in zip(plan.configs, in_parallel(build, plan.configs), strict=True):
         if binary is not None:
-            row = attempt(config, plan.problem, lambda r=row, c=config: _emulated(r, c, plan.problem))  # type: ignore[misc]
+            row = attempt(config, plan.problem, lambda r=row, c=config: _emulated(r, c, cases))  # type: ignore[misc]
         record.rows.append(row)
         on_row(row)
     return record
 
 
-def _emulated(row: Row, config: Config, problem: Problem) -> Row:
+def _emulated(row: Row, config: Config, cases: list[Case]) -> Row:
     row.backend = "emulator"
     with EmulatorBackend() as backend:
-        return judged(row, verified_at_size(emulator_run(config, backend), problem))
+        return judged(row, verified_at_size(emulator_run(config, backend), cases))

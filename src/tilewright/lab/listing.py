@@ -54,7 +54,9 @@ def _print_whole(console: Console, rung: Rung) -> None:
         console.print(Text(f"  {param.name:<12} {param.default:>5}  of {values:<16}  {param.doc}"), soft_wrap=True)
     for item in rung.derived:
         value = rung_config(rung).constants[item.name]
-        console.print(Text(f"  {item.name:<12} {value:>5}  = {item.expr.text}: {item.doc}", style="dim"), soft_wrap=True)
+        console.print(
+            Text(f"  {item.name:<12} {value:>5}  = {item.expr.text}: {item.doc}", style="dim"), soft_wrap=True
+        )
     console.print("\nrules, in the order they are checked")
     for rule in rung.rules:
         console.print(Text(f"  {rule.kind:<8} {rule.expr.text}, {rule.reason}"), soft_wrap=True)

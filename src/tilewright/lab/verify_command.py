@@ -7,12 +7,12 @@ import itertools
 from rich.text import Text
 
 from tilewright.declare import Config, rungs
-from tilewright.errors import InvalidConfig, LaunchFailed
+from tilewright.errors import LaunchFailed
 from tilewright.facts.static import bare_row
 from tilewright.lab.ladder import failed, judged
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.settings import configs_of, parse_settings
-from tilewright.lab.verifying import SCHEDULES, Setting, emulator_settings, problems_for, sweep
+from tilewright.lab.verifying import Setting, emulator_settings, problems_for, sweep
 from tilewright.record import Record, Row, environment
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.select import choose_backend
@@ -25,8 +25,6 @@ def run_verify(
     """Verify one config and print every layer's outcome under each setting. Returns the exit status."""
     rung = rungs().find(query)
     config = configs_of([rung], parse_settings(settings, [rung], rungs()))[0]
-    if schedule not in (*SCHEDULES, "all"):
-        raise InvalidConfig(f"--schedule {schedule}: must be one of {', '.join(SCHEDULES)} or all")
     if choose_backend(backend) == "cuda":
         chosen = [Setting(f"GPU {device_id}", lambda: CudaBackend(device_id))]
     else:

@@ -11,21 +11,26 @@ from dataclasses import dataclass
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.binary import Binary
-from tilewright.compile.host import compile_host
+from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import host_source, kernel_source
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
+from tilewright.emulator.memory import Placement
+from tilewright.emulator.process import Schedule
+from tilewright.errors import InvalidConfig
 from tilewright.problem import Problem
+from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
-from tilewright.verify.device import run_on
+from tilewright.run.protocol import Backend
+from tilewright.verify.device import run_with
 from tilewright.verify.layers import Check, checks
 from tilewright.verify.operands import Run
 from tilewright.verify.problems import problem_set
 
-SCHEDULES = ("default", "reverse", "random")
-PLACEMENTS = ("end", "start")
+SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
+PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 
 def host_binary(config: Config, problem: Problem) -> Binary:
@@ -39,23 +44,22 @@ def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
 
 
 def emulator_run(config: Config, backend: EmulatorBackend) -> Run:
-    """A Run of `config` on the emulator."""
-
-    def binary(problem: Problem) -> Binary:
-        config.require_problem(problem)
-        return host_binary(config, problem)
-
-    return run_on(backend, binary, lambda problem: grid_of(config, problem))
+    """A Run of `config` on the emulator, compiled for each problem as it comes."""
+    return _run(config, backend, lambda problem: host_binary(config, problem), sm_count=1)
 
 
 def cuda_run(config: Config, backend: CudaBackend) -> Run:
-    """A Run of `config` on a GPU."""
+    """A Run of `config` on a GPU, compiled for each problem as it comes."""
+    return _run(config, backend, lambda problem: cubin(config, problem, backend.arch), sm_count=backend.sm_count)
 
-    def binary(problem: Problem) -> Binary:
+
+def _run(config: Config, backend: Backend, binary: Callable[[Problem], Binary], *, sm_count: int) -> Run:
+    def launch(problem: Problem, addresses: dict[str, int]) -> None:
         config.require_problem(problem)
-        return cubin(config, problem, backend.arch)
+        grid = grid_of(config, problem, sm_count=sm_count)
+        backend.launch(binary(problem), grid, gemm_args(problem, **addresses))
 
-    return run_on(backend, binary, lambda problem: grid_of(config, problem, sm_count=backend.sm_count))
+    return run_with(backend, launch)
 
 
 def problems_for(config: Config) -> list[Problem]:
@@ -74,17 +78,21 @@ class Setting:
 
 
 def emulator_settings(schedule: str, seed: int) -> list[Setting]:
-    """The emulator under one schedule, or under all of them; arrays at the end and at the start of guarded pages."""
-    chosen = SCHEDULES if schedule == "all" else (schedule,)
-    pairs = [(name, PLACEMENTS[i % 2]) for i, name in enumerate(chosen)]
-    if len(pairs) == 1:
-        pairs = [(chosen[0], placement) for placement in PLACEMENTS]
+    """The emulator under the schedule named, or under all; arrays at the end and at the start of guarded pages.
 
-    def setting(name: str, placement: str) -> Setting:
-        label = f"{name} schedule" + (f", seed {seed}" if name == "random" else "") + f", arrays at page {placement}"
-        return Setting(label, lambda: EmulatorBackend(placement=placement, schedule=name, seed=seed))
+    Raises InvalidConfig for another schedule.
+    """
+    chosen = [name for name in SCHEDULES if schedule in (name, "all")]
+    if not chosen:
+        raise InvalidConfig(f"--schedule {schedule}: must be one of {', '.join(SCHEDULES)} or all")
+    pairs = [(name, PLACEMENTS[i % 2]) for i, name in enumerate(chosen * 2 if len(chosen) == 1 else chosen)]
+    return [_emulator_setting(name, placement, seed) for name, placement in pairs]
 
-    return [setting(name, placement) for name, placement in pairs]
+
+def _emulator_setting(schedule: Schedule, placement: Placement, seed: int) -> Setting:
+    seeded = f", seed {seed}" if schedule == "random" else ""
+    label = f"emulator, {schedule} schedule{seeded}, arrays at the {placement} of their pages"
+    return Setting(label, lambda: EmulatorBackend(placement=placement, schedule=schedule, seed=seed))
 
 
 def sweep(config: Config, setting: Setting) -> Iterator[Check]:

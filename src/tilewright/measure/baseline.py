@@ -38,7 +38,8 @@ class Baseline(Protocol):
         """Queue D = alpha · op(A) · op(B) + beta · C on the `cuda.core.Stream` and return without waiting.
 
         Addresses are of row-major float32 arrays with the problem's leading dimensions and batch strides;
-        C is not read where beta is 0 and may be D itself. Raises InvalidProblem as `check_problem` does.
+        C is not read where beta is 0 and may be D itself. The stream's device must be
+        current. Raises InvalidProblem as `check_problem` does.
         """
         ...
 

@@ -16,7 +16,7 @@ from tilewright.errors import InvalidProblem, Missing
 from tilewright.measure.baseline import check_problem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
-MAX_PREPARED = 1024
+MAX_PREPARED = 4096
 
 
 def open_torch() -> TorchBaseline:
@@ -73,7 +73,7 @@ class TorchBaseline:
         interface = array_interface(problem, operand, address)
         tensor = self._torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         if tensor.data_ptr() != address:
-            raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; set that one current")
+            raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
         return tensor
 
 

@@ -22,6 +22,7 @@ from tilewright.measure.timer import Batch, Timer
 SAMPLE_US = 1000.0
 MAX_LAUNCHES_PER_ROUND = 768
 """Below the about 1000 launches a CUDA stream holds before queueing one more waits for the GPU."""
+MAX_SLOTS = 1024
 PRECISION = 0.0025
 MIN_ROUNDS = 20
 MAX_REJECTED = 20
@@ -40,13 +41,13 @@ class Arm:
 
 
 def ring_slots(set_bytes: int, l2_bytes: int) -> int:
-    """How many buffer sets of `set_bytes` let twice the L2 pass between two uses of one set; at least 2.
+    """How many buffer sets of `set_bytes` let twice the L2 pass between two uses of one set: 2 to 1024.
 
-    Raises InvalidInput for sizes below 1.
+    Sets too small for that many to outlast the L2 are measured from it. Raises InvalidInput for sizes below 1.
     """
     if set_bytes < 1 or l2_bytes < 1:
         raise InvalidInput(f"set_bytes={set_bytes}, l2_bytes={l2_bytes}: must be at least 1; pass the operands' bytes")
-    return 1 + math.ceil(2 * l2_bytes / set_bytes)
+    return min(MAX_SLOTS, 1 + math.ceil(2 * l2_bytes / set_bytes))
 
 
 def measure(

@@ -7,13 +7,15 @@ no arm, no order and no statistics.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.errors import TimedOut
+from tilewright.run.cuda import current_context_kept
 
 Batch = Callable[[Any], None]
 DELAY_SOURCE = Path(__file__).with_name("delay.cu")
@@ -40,7 +42,7 @@ class Timer(Protocol):
 
 
 class CudaTimer:
-    """CUDA events on one `cuda.core.Stream`, whose device must be current.
+    """CUDA events on one `cuda.core.Stream`. Its device is current while batches are called.
 
     Every call queues a spin kernel, then event, batch, event for each batch, and waits once. A batch counts
     only if the device had not reached it when the host had queued all of it; if one was late, the delay is
@@ -49,7 +51,8 @@ class CudaTimer:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._kernel, self._config = _build_delay(stream.device.arch)
+        with _device_current(stream):
+            self._kernel, self._config = _build_delay(stream.device.arch)
         self._events: list[tuple[Any, Any]] = []
         self.delay_us = DELAY_MIN_US
 
@@ -59,6 +62,10 @@ class CudaTimer:
 
     def time_us(self, batches: Sequence[Batch], during: Callable[[], None]) -> list[float]:
         """See `Timer`. Raises TimedOut where the host cannot queue a batch within the longest delay."""
+        with _device_current(self._stream):
+            return self._time_us(batches, during)
+
+    def _time_us(self, batches: Sequence[Batch], during: Callable[[], None]) -> list[float]:
         while len(self._events) < len(batches):
             self._events.append((self._new_event(), self._new_event()))
         events = self._events[: len(batches)]
@@ -92,6 +99,13 @@ class CudaTimer:
         from cuda.core import EventOptions
 
         return self._stream.record(options=EventOptions(timing_enabled=True))
+
+
+@contextmanager
+def _device_current(stream: Any) -> Iterator[None]:
+    with current_context_kept():
+        stream.device.set_current()
+        yield
 
 
 def _build_delay(arch: str) -> tuple[Any, Any]:

@@ -40,7 +40,9 @@ class GemmArgs(ctypes.Structure):
     ]
 
 
-def gemm_args(problem: Problem, *, a: int, b: int, c: int, d: int, bias: int = 0, workspace: int = 0, flags: int = 0) -> GemmArgs:
+def gemm_args(
+    problem: Problem, *, a: int, b: int, c: int, d: int, bias: int = 0, workspace: int = 0, flags: int = 0
+) -> GemmArgs:
     """The struct for one launch. By the BLAS rule alpha = 0 leaves A and B unread, so k is passed as 0 then."""
     args = GemmArgs(a=a, b=b, c=c, d=d, bias=bias, workspace=workspace, flags=flags)
     for name, value in problem.names().items():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import host_source, kernel_source
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config, Rung, rung_config, rungs
 from tilewright.errors import InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
@@ -74,7 +74,9 @@ def _device_view(name: str, array: Any) -> View:
         # -1: the caller's stream orders the launch, so no further ordering is asked of the exporter.
         seen = StridedMemoryView.from_any_interface(detached, stream_ptr=-1)
     except (BufferError, RuntimeError, TypeError, AttributeError) as error:
-        raise InvalidProblem(f"{name}: {type(array).__name__} exports neither DLPack nor a CUDA array: {error}") from error
+        raise InvalidProblem(
+            f"{name}: {type(array).__name__} exports neither DLPack nor a CUDA array: {error}"
+        ) from error
     if seen.dtype is None or seen.dtype.name not in ITEMSIZE_BYTES:
         raise InvalidProblem(f"{name}: dtype={seen.dtype}: takes {', '.join(ITEMSIZE_BYTES)}")
     shape = tuple(seen.shape)
@@ -141,7 +143,7 @@ def gemm_with(
     stream: Any = None,
     backend: str | None = None,
 ) -> Any:
-    """out = alpha · a @ b + beta · c by one rung; returns `out`.
+    """Out = alpha · a @ b + beta · c by one rung; returns `out`.
 
     `a` (m, k), `b` (k, n), `c` and `out` (m, n) are row-major float32 matrices, rows possibly padded: CUDA arrays (torch,
     CuPy, DLPack), which stay where they are, or NumPy arrays with `backend="emulator"`. `out` may be `c`. `stream` is
@@ -152,14 +154,13 @@ def gemm_with(
     """
     if beta != 0.0 and c is None:
         raise InvalidProblem(f"beta={beta}: needs c; pass c, or leave beta at 0")
-    views = [view_of(name, array) for name, array in (("A", a), ("B", b))]
+    view_a, view_b, view_out = view_of("A", a), view_of("B", b), view_of("out", out)
     view_c = view_of("C", c) if c is not None else None
-    view_out = view_of("out", out)
-    problem = problem_of(*views, view_c, view_out, alpha=alpha, beta=beta)
+    problem = problem_of(view_a, view_b, view_c, view_out, alpha=alpha, beta=beta)
     config = rung_config(rungs().find(rung) if isinstance(rung, str) else rung, settings)
     config.require_problem(problem)
     if view_out.device_id >= 0 and backend in (None, "cuda"):
-        _on_device(config, problem, [*views, view_c, view_out], stream, out)
+        _on_device(config, problem, [view_a, view_b, view_c, view_out], stream, out)
     elif view_out.device_id < 0 and backend == "emulator":
         _emulated(config, problem, [a, b, c if problem.reads_c else None], out)
     else:
@@ -194,7 +195,7 @@ def _current_stream(array: Any, device_id: int) -> int:
 
 
 def _emulated(config: Config, problem: Problem, inputs: list[Any], out: Any) -> None:
-    from tilewright.compile.host import compile_host
+    from tilewright.compile.host import compile_host, host_source
     from tilewright.run.emulator import EmulatorBackend
 
     binary = compile_host(host_source(kernel_source(config, problem)))

@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.arch import ArchSpec, arch_for_capability
 from tilewright.compile.binary import Binary
 from tilewright.errors import InvalidProblem, LaunchFailed, NoDevice
-from tilewright.run.protocol import Bytes, Grid
+from tilewright.run.protocol import Bytes, Grid, Memory
 
 DEFAULT_SMEM_BYTES = 48 * 1024
 OLDEST_DRIVER = 13000
@@ -112,11 +112,12 @@ class CudaBackend:
         self._memory: list[CudaMemory] = []
         self._kernels: dict[str, Any] = {}
         self._opted_in: dict[str, int] = {}
-        with self._current():
+        with self.current():
             self.stream = self.device.create_stream() if stream is None else as_stream(stream)
 
     @contextlib.contextmanager
-    def _current(self) -> Iterator[None]:
+    def current(self) -> Iterator[None]:
+        """Make this device's primary context current for the block."""
         with current_context_kept():
             self.device.set_current()
             yield
@@ -132,33 +133,41 @@ class CudaBackend:
         """Streaming multiprocessors of the device."""
         return int(self.device.properties.multiprocessor_count)
 
+    @property
+    def driver_version(self) -> str:
+        """The newest CUDA the driver supports, as 'major.minor'."""
+        from cuda.bindings import driver
+
+        version = int(check(driver.cuDriverGetVersion()))
+        return f"{version // 1000}.{version % 1000 // 10}"
+
     def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> CudaMemory:
         """Reserve device memory, 256-byte aligned. Raises InvalidProblem when the device has no room."""
         if nbytes > self.free_bytes():
             raise InvalidProblem(
                 f"{label}: {nbytes / 2**30:.1f} GiB: the device has {self.free_bytes() / 2**30:.1f} GiB free; use smaller sizes"
             )
-        with self._current():
+        with self.current():
             memory = CudaMemory(self.device.allocate(max(nbytes, 1), stream=self.stream), nbytes)
         self._memory.append(memory)
         return memory
 
-    def upload(self, memory: CudaMemory, host: Bytes) -> None:
+    def upload(self, memory: Memory, host: Bytes) -> None:
         """Copy host bytes to the allocation's start, in stream order."""
         from cuda.bindings import driver
 
         if host.nbytes > memory.nbytes:
             raise InvalidProblem(f"{host.nbytes} bytes do not fit an allocation of {memory.nbytes}")
-        with self._current():
+        with self.current():
             check(driver.cuMemcpyHtoDAsync(memory.address, host.ctypes.data, host.nbytes, self._handle))
             self.synchronize()
 
-    def download(self, memory: CudaMemory) -> Bytes:
+    def download(self, memory: Memory) -> Bytes:
         """A host copy of the allocation after all work on the stream."""
         from cuda.bindings import driver
 
         host = np.empty(memory.nbytes, np.uint8)
-        with self._current():
+        with self.current():
             check(driver.cuMemcpyDtoHAsync(host.ctypes.data, memory.address, host.nbytes, self._handle))
             self.synchronize()
         return host
@@ -172,7 +181,7 @@ class CudaBackend:
         if binary.key not in self._kernels:
             from cuda.core import ObjectCode
 
-            with self._current():
+            with self.current():
                 self._kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
         return self._kernels[binary.key]
 
@@ -182,7 +191,7 @@ class CudaBackend:
 
         handle = self._handle if stream is None else int(as_stream(stream).handle)
         kernel = self.kernel(binary)
-        with self._current():
+        with self.current():
             self._opt_in(binary, kernel, grid.dynamic_smem_bytes)
             pointers = (ctypes.c_void_p * 1)(ctypes.addressof(args))
             config = _launch_config(grid, handle)
@@ -204,20 +213,20 @@ class CudaBackend:
         """Wait for the backend's stream. Raises LaunchFailed for what went wrong on it."""
         from cuda.bindings import driver
 
-        with self._current():
+        with self.current():
             check(driver.cuStreamSynchronize(self._handle))
 
     def free_bytes(self) -> int:
         """Free device memory in bytes."""
         from cuda.bindings import driver
 
-        with self._current():
+        with self.current():
             free, _ = check(driver.cuMemGetInfo())
         return int(free)
 
     def close(self) -> None:
         """Free every allocation, after the stream's work."""
-        with self._current():
+        with self.current():
             while self._memory:
                 self._memory.pop().buffer.close()
 

@@ -24,6 +24,7 @@ from tilewright.errors import UnknownName
 Array = npt.NDArray[Any]
 Float64Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+AXES = (("batch", "batches"), ("row", "rows"), ("column", "columns"))
 
 U = 2.0**-24
 U_OUT = {"float32": 0.0, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3}
@@ -170,15 +171,21 @@ def describe(bad: BoolArray) -> str:
     """How much of a (batch, m, n) mask is set and where, in words: '12% of elements, all in rows 0..31'."""
     share = bad.mean()
     amount = (
-        "all elements" if share == 1 else f"{share:.0%} of elements" if share >= 0.01 else f"{bad.sum()} element(s)"
+        "all elements"
+        if share == 1
+        else f"{share:.0%} of elements"
+        if share >= 0.01
+        else f"{bad.sum()} element{'s' if bad.sum() > 1 else ''}"
     )
     axes = [
         _span(name, np.flatnonzero(bad.any(axis=others)), bad.shape[axis])
-        for axis, (name, others) in enumerate((("batch", (1, 2)), ("rows", (0, 2)), ("columns", (0, 1))))
+        for axis, (name, others) in enumerate(zip(AXES, ((1, 2), (0, 2), (0, 1)), strict=True))
     ]
     spans = ", ".join(span for span in axes if span)
     return amount + (f", all in {spans}," if spans else "")
 
 
-def _span(name: str, hit: npt.NDArray[np.intp], size: int) -> str:
-    return "" if len(hit) == 0 or (hit[0] == 0 and hit[-1] == size - 1) else f"{name} {hit[0]}..{hit[-1]}"
+def _span(name: tuple[str, str], hit: npt.NDArray[np.intp], size: int) -> str:
+    if len(hit) == 0 or (hit[0] == 0 and hit[-1] == size - 1):
+        return ""
+    return f"{name[0]} {hit[0]}" if hit[0] == hit[-1] else f"{name[1]} {hit[0]}..{hit[-1]}"

@@ -17,6 +17,8 @@ from tilewright.verify.accept import Array
 from tilewright.verify.operands import Operands, Result, Run, front_guard
 
 Geometry = Callable[[Problem], Grid]
+Launch = Callable[[Problem, dict[str, int]], None]
+"""Starts one product: the problem, and the addresses of a, b, c, d and, where the epilogue needs it, bias."""
 
 
 class _Arrays:
@@ -38,7 +40,16 @@ class _Arrays:
 
 
 def run_on(backend: Backend, binary: Binary, geometry: Geometry) -> Run:
-    """A Run that launches `binary` on `backend` with the grid `geometry` gives for each problem.
+    """A Run that launches `binary` on `backend` with the grid `geometry` gives for each problem. See `run_with`."""
+
+    def launch(problem: Problem, addresses: dict[str, int]) -> None:
+        backend.launch(binary, geometry(problem), gemm_args(problem, **addresses))
+
+    return run_with(backend, launch)
+
+
+def run_with(backend: Backend, launch: Launch) -> Run:
+    """A Run that takes the operands to `backend`, calls `launch` and brings everything back.
 
     On the emulator, which reports any access outside an array, the arrays are exactly the operands; elsewhere
     the guard bands go to the device too and come back to be compared. Allocations of the same size are used again
@@ -62,7 +73,7 @@ def run_on(backend: Backend, binary: Binary, geometry: Geometry) -> Run:
         addresses.setdefault("d", addresses["c"])
         if operands.bias is not None:
             addresses["bias"] = device_arrays.upload(problem, "bias", operands.bias, read_only=True).address
-        backend.launch(binary, geometry(problem), gemm_args(problem, **addresses))
+        launch(problem, addresses)
         backend.synchronize()
         after = {name: _download(backend, memories[name], array, spans[name]) for name, array in flat.items()}
         return Result(after["a"], after["b"], after["c"], after.get("d", after["c"]))

@@ -34,7 +34,7 @@ from tilewright.verify.operands import (
     logical_view,
     make_operands,
 )
-from tilewright.verify.reference import reference
+from tilewright.verify.reference import Reference, reference
 
 ROUNDING_ALPHA, ROUNDING_BETA = 1.25, -0.75
 
@@ -55,6 +55,17 @@ class Check:
         """The check in one line: where it looked and what it found."""
         p = self.problem
         return f"{self.layer}: {p}, alpha {p.alpha:g}, beta {p.beta:g}, {self.data}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One launch to be checked: operands with their reference, and how the result is judged. Serves many kernels."""
+
+    layer: str
+    operands: Operands
+    expected: Reference
+    mode: str
+    exact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ def integer(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
     """Layer 1. The float64 reference of integer data is exact, so equality is asked for."""
     for seed, problem in enumerate(problems):
         exact = _with_exact_scales(problem)
-        yield _check("integer", run, make_operands(exact, "integer", seed=seed, mode=mode), mode)
+        yield check_case(run, make_case("integer", make_operands(exact, "integer", seed=seed, mode=mode), mode))
 
 
 def bound(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
@@ -129,7 +140,7 @@ def bound(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
         for alpha, beta in ((1.0, 0.0), (ROUNDING_ALPHA, ROUNDING_BETA)):
             for data in get_mode(mode).data:
                 operands = make_operands(replace(problem, alpha=alpha, beta=beta), data, mode=mode)
-                yield _check("bound", run, operands, mode, exact=False)
+                yield check_case(run, make_case("bound", operands, mode, exact=False))
 
 
 def probe(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
@@ -137,7 +148,7 @@ def probe(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
     deepest = replace(max(problems, key=lambda p: p.k), alpha=1.0, beta=0.0)
     for data, needs in PROBES.items():
         if deepest.k >= needs.least_k and (get_mode(mode).exact_operands or not needs.needs_exact_operands):
-            yield _check("probe", run, make_operands(deepest, data, mode=mode), mode)
+            yield check_case(run, make_case("probe", make_operands(deepest, data, mode=mode), mode))
 
 
 def special(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
@@ -147,14 +158,16 @@ def special(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
         operands = make_operands(replace(largest, alpha=alpha, beta=beta), "integer", mode=mode)
         for name in unread:
             operands.logical(name)[...] = np.nan
-        yield _check("special", run, replace(operands, data=f"NaN in all of {unread.upper()}"), mode)
-    yield _check("special", run, _with_specials(make_operands(_unit_scales(largest), "integer", mode=mode)), mode)
+        yield check_case(run, make_case("special", replace(operands, data=f"NaN in all of {unread.upper()}"), mode))
+    yield check_case(
+        run, make_case("special", _with_specials(make_operands(_unit_scales(largest), "integer", mode=mode)), mode)
+    )
     padded = [p for p in problems if any(p.stored_shape(x)[1] < getattr(p, f"ld{x}") for x in "abc")]
     for problem in _representatives(padded or problems):
         operands = make_operands(_unit_scales(problem), "integer", padding=np.nan, mode=mode)
-        yield _check("special", run, replace(operands, data="integer, NaN next to the data"), mode)
+        yield check_case(run, make_case("special", replace(operands, data="integer, NaN next to the data"), mode))
     shared = replace(_unit_scales(largest), ldc=largest.ldd, batch_stride_c=largest.batch_stride_d)
-    yield _check("special", run, make_operands(shared, "integer", in_place=True, mode=mode), mode)
+    yield check_case(run, make_case("special", make_operands(shared, "integer", in_place=True, mode=mode), mode))
 
 
 def determinism(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
@@ -175,22 +188,26 @@ LAYERS: dict[str, Callable[[Run, list[Problem], str], Iterator[Check]]] = {
 }
 
 
-def _check(layer: str, run: Run, operands: Operands, mode: str, *, exact: bool = True) -> Check:
-    """One launch: first what must be untouched, then what must be written, then the values."""
-    problem = operands.problem
-    expected = reference(operands)
+def make_case(layer: str, operands: Operands, mode: str = "fp32", *, exact: bool = True) -> Case:
+    """A launch to be checked, its reference computed now: bit for bit where `exact`, else within `mode`'s bound."""
+    return Case(layer, operands, reference(operands), mode, exact)
+
+
+def check_case(run: Run, case: Case) -> Check:
+    """Launch it: first what must be untouched, then what must be written, then the values."""
+    operands, problem = case.operands, case.operands.problem
     result = run(problem, operands)
     complaint = _touched(operands, result) or _unwritten(operands, result)
     if complaint:
-        return Check(layer, problem, operands.data, False, complaint, math.inf)
+        return Check(case.layer, problem, operands.data, False, complaint, math.inf)
     got = logical_view(problem, "d", result.d)
-    if exact:
-        judgement = judge_exact(got, expected.value)
+    if case.exact:
+        judgement = judge_exact(got, case.expected.value)
     else:
         terms = problem.k if problem.alpha != 0.0 else 0
-        judgement = judge(got, expected.value, expected.magnitude, mode=mode, k=terms)
+        judgement = judge(got, case.expected.value, case.expected.magnitude, mode=case.mode, k=terms)
     return Check(
-        layer, problem, operands.data, judgement.ok, judgement.message, judgement.worst_ratio, judgement.suspect
+        case.layer, problem, operands.data, judgement.ok, judgement.message, judgement.worst_ratio, judgement.suspect
     )
 
 
@@ -219,7 +236,7 @@ def _unwritten(operands: Operands, result: Result) -> str:
     if operands.in_place:
         return ""
     left = bits(logical_view(operands.problem, "d", result.d)) == bits(operands.poison)
-    return f"not written: {describe(left)} still hold what was in D before" if left.any() else ""
+    return f"not written, or from D's old contents: {describe(left)} hold what was there before" if left.any() else ""
 
 
 def _representatives(problems: list[Problem]) -> list[Problem]:

@@ -10,11 +10,11 @@
 #include "launch.hpp"
 #include "stacks.hpp"
 
-enum class WaitKind { none, syncthreads };
+enum class WaitKind { syncthreads };
 
 struct Wait {
-  WaitKind kind = WaitKind::none;
-  const void* object = nullptr;
+  WaitKind kind;
+  const void* object;
   Site site;
 
   bool same_as(const Wait& other) const {
@@ -25,7 +25,7 @@ struct Wait {
 struct Thread {
   Context context;
   tilewright_index index;
-  Wait wait;
+  Wait wait;  // the last one: that of a thread that cannot run
   bool exited;
   AsyncCopies copies;
 };
@@ -51,26 +51,29 @@ class Cta {
     kernel_.poison_shared();
     memset(dynamic_smem_, 0xFF, launch_.dynamic_smem_bytes);
     exited_ = arrived_ = 0;
+    diverged_ = false;
     for (int i = 0; i < launch_.threads(); ++i) {
       threads_[i].exited = false;
-      threads_[i].wait = {};
       prepare_context(threads_[i].context, stacks_.top(i), stacks_.usable_bytes(), thread_main);
     }
-    fill_ready();
+    ready_all();
     current_ = ready_[next_ready_++];
     switch_context(outside_, threads_[current_].context);
     current_ = none;
   }
 
   void syncthreads(Site site) {
-    threads_[current_].wait = {WaitKind::syncthreads, nullptr, site};
-    if (++arrived_ == launch_.threads()) release_syncthreads();
+    Wait& wait = threads_[current_].wait = {WaitKind::syncthreads, nullptr, site};
+    if (arrived_++ == 0) arriving_ = wait;
+    diverged_ |= !wait.same_as(arriving_);
+    if (arrived_ == launch_.threads()) release_syncthreads();
     run_next();
   }
 
   void issue_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site) {
     check_copy(smem, gmem, bytes, source_bytes, site);
     copy_site_ = site;
+    touch(smem, bytes);
     if (source_bytes != 0) touch(gmem, source_bytes);
     threads_[current_].copies.issue(smem, gmem, bytes, source_bytes, launch_.completion, random_);
     copy_site_ = {};
@@ -114,8 +117,10 @@ class Cta {
     dynamic_smem_ = dynamic_smem_end_ - bytes;
   }
 
-  void fill_ready() {
-    fill_order(ready_, launch_.threads(), launch_.order, random_);
+  // Only a random order is another one each time.
+  void ready_all() {
+    bool same_again = launch_.order != Order::random && !ready_.empty();
+    if (!same_again) fill_order(ready_, launch_.threads(), launch_.order, random_);
     next_ready_ = 0;
   }
 
@@ -127,15 +132,15 @@ class Cta {
     }
     int previous = current_;
     current_ = ready_[next_ready_++];
+    constexpr size_t ahead = 2;
+    if (next_ready_ + ahead < ready_.size()) prefetch_context(threads_[ready_[next_ready_ + ahead]].context);
     if (current_ != previous) switch_context(threads_[previous].context, threads_[current_].context);
   }
 
   void release_syncthreads() {
-    for (const Thread& thread : threads_)
-      if (!thread.wait.same_as(threads_[0].wait)) report_deadlock();
-    for (Thread& thread : threads_) thread.wait = {};
+    if (diverged_) report_deadlock();
     arrived_ = 0;
-    fill_ready();
+    ready_all();
   }
 
   [[noreturn]] void report_deadlock() {
@@ -159,9 +164,9 @@ class Cta {
 
   void check_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site) const {
     auto misaligned = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) % bytes != 0; };
-    const char* failure = source_bytes > bytes                      ? "copy_size"
+    const char* failure = source_bytes > bytes                   ? "copy_size"
                           : misaligned(smem) || misaligned(gmem) ? "misaligned"
-                                                                   : nullptr;
+                                                                 : nullptr;
     if (failure == nullptr) return;
     Report report;
     report.add("\"failure\":\"%s\",\"bytes\":%u,\"source_bytes\":%u,", failure, bytes, source_bytes);
@@ -172,10 +177,10 @@ class Cta {
   }
 
   // Reads the first and last byte: a copy outside its array fails where it is issued, not where it completes.
-  static void touch(const void* gmem, unsigned bytes) {
-    auto* bytes_of = static_cast<const volatile unsigned char*>(gmem);
-    (void)bytes_of[0];
-    (void)bytes_of[bytes - 1];
+  static void touch(const void* start, unsigned bytes) {
+    auto* memory = static_cast<const volatile unsigned char*>(start);
+    (void)memory[0];
+    (void)memory[bytes - 1];
   }
 
   const Launch& launch_;
@@ -189,6 +194,8 @@ class Cta {
   std::vector<int> ready_;
   size_t next_ready_ = 0;
   int current_ = none, exited_ = 0, arrived_ = 0;
+  Wait arriving_{};  // the first to arrive at the barrier now filling
+  bool diverged_ = false;
   Site copy_site_;
 };
 

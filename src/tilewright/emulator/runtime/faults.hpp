@@ -34,7 +34,8 @@ inline const char* fault_region(const Cta& cta, const void* address) {
 [[noreturn]] inline void on_fault(int number, siginfo_t* info, void* context) {
   Fault fault = read_fault(context);
   // A misaligned vector access is a general protection fault on x86-64, which has no address.
-  bool misaligned = (number == SIGSEGV && info->si_code == SI_KERNEL) || (number == SIGBUS && info->si_code == BUS_ADRALN);
+  bool protection = number == SIGSEGV && info->si_code == SI_KERNEL;
+  bool misaligned = protection || (number == SIGBUS && info->si_code == BUS_ADRALN);
   Report report;
   report.add("\"failure\":\"%s\",\"signal\":%d,", misaligned ? "misaligned" : "fault", number);
   report.add("\"address\":%lu,\"access\":\"%s\",", reinterpret_cast<uintptr_t>(info->si_addr), fault.access);

@@ -44,8 +44,8 @@ __device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
 #if TILEWRIGHT_EMULATED
 
 template <int bytes>
-__forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes,
-                                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes, const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
   tilewright_cp_async(smem, gmem, bytes, static_cast<unsigned>(source_bytes), file, line);
 }

@@ -1,0 +1,110 @@
+"""`tilewright ladder`: what was asked for, on whichever backend there is, told as it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from tilewright.arch import get_arch
+from tilewright.compile.batch import usable_cores
+from tilewright.compile.nvrtc import nvrtc_version
+from tilewright.declare import Config, Registry, Rung, rungs
+from tilewright.lab.ladder import Plan, emulated_ladder
+from tilewright.lab.output import print_json, standard_error, standard_output
+from tilewright.lab.render import RowPrinter, emulator_columns, gpu_columns
+from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.problem import Problem
+from tilewright.record import Record, load_records
+from tilewright.run.cuda import CudaBackend
+from tilewright.run.select import choose_backend
+
+EMULATOR_SIZE, GPU_SIZE = 256, 4096
+REFUSALS = {"InvalidConfig", "InvalidProblem"}
+
+
+@dataclass(frozen=True)
+class LadderRequest:
+    """The command's arguments. A size that is None takes the backend's default."""
+
+    m: int | None
+    n: int | None
+    k: int | None
+    rungs: list[str]
+    settings: list[str]
+    arch: str
+    backend: str
+    device_id: int
+    rounds: int
+    budget_s: float
+
+    def problem(self, default: int) -> Problem:
+        """The problem asked for. Raises InvalidProblem."""
+        return sized_problem(*(default if size is None else size for size in (self.m, self.n, self.k)))
+
+    def configs(self) -> list[Config]:
+        """The configs asked for, in the ladder's order. Raises UnknownName, InvalidConfig."""
+        chosen = _chosen(self.rungs, rungs())
+        return configs_of(chosen, parse_settings(self.settings, chosen, rungs()))
+
+
+def _chosen(queries: list[str], registry: Registry) -> list[Rung]:
+    wanted = {registry.find(query).name for query in queries}
+    return [rung for name, rung in registry.items() if not wanted or name in wanted]
+
+
+def run_ladder(request: LadderRequest, *, as_json: bool) -> int:
+    """Run the ladder and print it. Returns the exit status: 0 all verified, 1 one failed, 2 one refused the problem."""
+    configs = request.configs()
+    on_gpu = choose_backend(request.backend) == "cuda"
+    record = (_on_gpu if on_gpu else _emulated)(request, configs, as_json)
+    if as_json:
+        print_json(record.to_json())
+    failures = {row.failure for row in record.rows} - {None}
+    return 0 if not failures else 2 if failures <= REFUSALS else 1
+
+
+def _emulated(request: LadderRequest, configs: list[Config], as_json: bool) -> Record:
+    plan = Plan(request.problem(EMULATOR_SIZE), configs, get_arch(request.arch))
+    console = standard_error() if as_json else standard_output()
+    title = f"tilewright ladder  {plan.problem}, no GPU: each kernel runs in the emulator on {usable_cores()} cores"
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(f"registers and occupancy: compiled for {plan.arch.name} by NVRTC {nvrtc_version()}\n", style="dim")
+    with RowPrinter(console, emulator_columns(load_records()), final=True) as printer:
+        return emulated_ladder(plan, printer.row)
+
+
+def _on_gpu(request: LadderRequest, configs: list[Config], as_json: bool) -> Record:
+    from tilewright.lab.measuring import Effort, measured_ladder
+
+    console = standard_error() if as_json else standard_output()
+    with CudaBackend(request.device_id) as gpu:
+        plan = Plan(request.problem(GPU_SIZE), configs, gpu.arch)
+        console.print(Text(f"tilewright ladder  {plan.problem} on {gpu.device.name}", style="bold"), soft_wrap=True)
+        with RowPrinter(console, gpu_columns(), final=False) as printer:
+            record = measured_ladder(plan, gpu, Effort(request.rounds, request.budget_s), printer.row, printer.status)
+        for line in _footnotes(record):
+            console.print(line, style="dim", soft_wrap=True)
+        return record
+
+
+def _footnotes(record: Record) -> list[str]:
+    """How the figures were taken, in two or three lines."""
+    measured = record.environment.get("measurement")
+    if measured is None:
+        return []
+    lines = [
+        f"\n{measured['rounds']} rounds over {measured['buffer_sets']} buffer sets, stopped by {measured['stop']}; "
+        "times are medians, % of cuBLAS the median of paired ratios of the same rounds"
+    ]
+    if measured["median_sm_mhz"] is not None:
+        lines.append(
+            f"peak: SMs × FP32 lanes × 2 × {measured['median_sm_mhz']:.0f} MHz, the median clock of the rounds"
+        )
+    else:
+        lines.append(f"no % of peak: {measured['no_clocks']}")
+    if "baseline" not in record.environment:
+        from tilewright.measure import find_baseline
+
+        lines.append(find_baseline()[1])
+    return lines

@@ -1,0 +1,237 @@
+"""The ladder on a GPU: every rung and cuBLAS timed in the same rounds.
+
+Brings kernels, buffers and baseline to `measure`, and turns its samples into rows. It decides nothing about how a
+time is taken.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.compile.batch import in_parallel
+from tilewright.compile.nvrtc import nvrtc_version
+from tilewright.declare import Config
+from tilewright.errors import TilewrightError
+from tilewright.facts.static import problem_fields
+from tilewright.lab.ladder import Observer, Plan, attempt, cases_at_size, compiled_row, failed, judged, verified_at_size
+from tilewright.lab.verifying import cubin, cuda_run
+from tilewright.measure import (
+    Arm,
+    Baseline,
+    CudaTimer,
+    Samples,
+    find_baseline,
+    measure,
+    open_clocks,
+    prove_ieee,
+    ring_slots,
+)
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.record import Ratio, Record, Row, environment
+from tilewright.run.args import gemm_args
+from tilewright.run.call import grid_of
+from tilewright.run.cuda import CudaBackend
+from tilewright.verify.device import run_with
+from tilewright.verify.layers import Case
+
+SEED = 20260101
+BASELINE = "cuBLAS"
+Addresses = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure at most."""
+
+    rounds: int
+    budget_s: float
+
+
+def measured_ladder(
+    plan: Plan, gpu: CudaBackend, effort: Effort, on_row: Observer, on_status: Callable[[str], None]
+) -> Record:
+    """Compile, verify and time every config and the baseline. A rung that fails is a row and takes no further part."""
+    baseline, why_none = find_baseline()
+    if baseline is None:
+        on_status(why_none)
+    record = Record(command="ladder", environment={})
+    on_status(f"compiling {len(plan.configs)} rungs for {plan.arch.name}")
+    rows = in_parallel(lambda c: attempt(c, plan.problem, lambda: compiled_row(plan, c)), plan.configs)
+    on_status("computing the reference in float64")
+    cases = cases_at_size(plan.problem)
+    for config, row in zip(plan.configs, rows, strict=True):
+        on_status(f"verifying {row.rung}")
+        if row.failure is None:
+            row = attempt(config, plan.problem, lambda r=row, c=config: _verified(r, c, gpu, cases))  # type: ignore[misc]
+        record.rows.append(row)
+        on_row(row)
+    if baseline is not None:
+        on_status("verifying cuBLAS")
+        record.rows.append(_baseline_row(plan.problem, baseline, gpu, cases))
+    _time_rows(plan, gpu, effort, baseline, record, on_status)
+    for row in record.rows:
+        on_row(row)
+    return record
+
+
+def _verified(row: Row, config: Config, gpu: CudaBackend, cases: list[Case]) -> Row:
+    row.backend = "cuda"
+    return judged(row, verified_at_size(cuda_run(config, gpu), cases))
+
+
+def _baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:
+    """The baseline's row, verified like a rung; proved not to use TF32."""
+    row = Row(
+        rung=BASELINE, problem=problem_fields(problem), backend="cuda", lesson=f"the baseline: {baseline.version}"
+    )
+
+    def launch(posed: Problem, addresses: dict[str, int]) -> None:
+        a, b, c, d = (addresses[x] for x in "abcd")
+        baseline.gemm(posed, a, b, c, d, gpu.stream)
+
+    try:
+        prove_ieee(baseline, gpu, gpu.stream)
+        return judged(row, verified_at_size(run_with(gpu, launch), cases))
+    except TilewrightError as error:
+        return failed(row, error)
+
+
+def _time_rows(
+    plan: Plan,
+    gpu: CudaBackend,
+    effort: Effort,
+    baseline: Baseline | None,
+    record: Record,
+    on_status: Callable[[str], None],
+) -> None:
+    """Time the rows that verified and fill in what follows from their times; then the environment."""
+    sound = [row for row in record.rows if row.verified]
+    clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
+    samples = None
+    if sound:
+        on_status(f"measuring {len(sound)} arms, up to {effort.rounds} rounds or {effort.budget_s:g} s")
+        arms, slots = _arms(plan, gpu, baseline, {row.rung for row in sound})
+        with gpu.current():
+            samples = measure(
+                arms,
+                CudaTimer(gpu.stream),
+                rounds=effort.rounds,
+                seed=SEED,
+                budget_s=effort.budget_s,
+                slots=slots,
+                baseline=BASELINE if BASELINE in {arm.name for arm in arms} and len(arms) > 1 else None,
+                read_clocks=clocks.read,
+            )
+        for row in sound if samples.rounds else ():
+            _fill(row, samples, plan, gpu.sm_count)
+        _fill_gains(plan, record.rows)
+    record.environment = _environment(plan, gpu, baseline, samples, clocks.reason)
+
+
+def _arms(plan: Plan, gpu: CudaBackend, baseline: Baseline | None, names: set[str]) -> tuple[list[Arm], int]:
+    """An arm for each named rung and the baseline, over a ring of buffer sets that outlasts the L2."""
+    problem = plan.problem
+    slots = ring_slots(problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
+    sets = [_buffers(problem, gpu, slot) for slot in range(slots)]
+    arms = []
+    for config in plan.configs:
+        if config.rung.name in names:
+            arms.append(_rung_arm(config, problem, gpu, plan, sets))
+    if baseline is not None and BASELINE in names:
+        arms.append(_baseline_arm(baseline, problem, sets))
+    return arms, slots
+
+
+def _rung_arm(config: Config, problem: Problem, gpu: CudaBackend, plan: Plan, sets: list[Addresses]) -> Arm:
+    binary = cubin(config, problem, plan.arch)
+    grid = grid_of(config, problem, sm_count=gpu.sm_count)
+    args: list[ctypes.Structure] = [gemm_args(problem, a=a, b=b, c=c, d=d) for a, b, c, d in sets]
+    return Arm(config.rung.name, lambda slot, stream: gpu.launch(binary, grid, args[slot], stream=stream))
+
+
+def _baseline_arm(baseline: Baseline, problem: Problem, sets: list[Addresses]) -> Arm:
+    def launch(slot: int, stream: Any) -> None:
+        a, b, c, d = sets[slot]
+        baseline.gemm(problem, a, b, c, d, stream)
+
+    return Arm(BASELINE, launch)
+
+
+def _buffers(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
+    """One set of operands: A, B and C uniform in [-1, 1], seeded."""
+    rng = np.random.default_rng(SEED + slot)
+    addresses = []
+    for operand in "abcd":
+        if operand == "c" and not problem.reads_c:
+            addresses.append(0)
+            continue
+        count = problem.total_extent(operand)
+        memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
+        if operand != "d":
+            host = rng.random(count, np.float32) * 2 - 1
+            gpu.upload(memory, host.view(np.uint8))
+        addresses.append(memory.address)
+    a, b, c, d = addresses
+    return a, b, c, d
+
+
+def _fill(row: Row, samples: Samples, plan: Plan, sm_count: int) -> None:
+    row.time_us = samples.median_us(row.rung)
+    row.samples_us = [round(t, 3) for t in samples.times_us[row.rung]]
+    row.inner = samples.inner[row.rung]
+    row.tflops = plan.problem.flops / row.time_us / 1e6
+    if row.rung != BASELINE and BASELINE in samples.times_us:
+        interval = samples.ratio(row.rung, BASELINE)
+        row.ratio_to_baseline = Ratio(interval.low, interval.median, interval.high)
+    if samples.median_sm_mhz is not None:
+        peak_tflops = sm_count * plan.arch.fp32_lanes_per_sm * 2 * samples.median_sm_mhz / 1e6
+        row.fraction_of_peak = row.tflops / peak_tflops
+
+
+def _fill_gains(plan: Plan, rows: list[Row]) -> None:
+    times = {row.rung: row.time_us for row in rows}
+    below = {config.rung.name: config.rung.builds_on for config in plan.configs}
+    for row in rows:
+        under = times.get(below.get(row.rung) or "")
+        if row.time_us is not None and under is not None:
+            row.gain_over_below = under / row.time_us
+
+
+def _environment(
+    plan: Plan, gpu: CudaBackend, baseline: Baseline | None, samples: Samples | None, no_clocks: str
+) -> dict[str, Any]:
+    device = {
+        "name": str(gpu.device.name),
+        "uuid": str(gpu.device.uuid),
+        "sm_count": gpu.sm_count,
+        "l2_bytes": int(gpu.device.properties.l2_cache_size),
+        "driver_cuda": gpu.driver_version,
+    }
+    measured: dict[str, Any] = {}
+    if samples is not None:
+        readings = [reading for reading in samples.clocks if reading is not None]
+        measured = {
+            "measurement": {
+                "rounds": samples.rounds,
+                "rejected_rounds": samples.rejected_rounds,
+                "stop": samples.stop,
+                "warm": samples.warm,
+                "buffer_sets": samples.slots,
+                "seed": samples.seed,
+                "data": "uniform [-1, 1]",
+                "median_sm_mhz": samples.median_sm_mhz,
+                "sm_mhz": samples.sm_mhz,
+                "power_w": [reading.power_w for reading in readings],
+                "clock_reasons": sorted({reason for reading in readings for reason in reading.reasons}),
+                "no_clocks": no_clocks or None,
+            }
+        }
+    versions = {"baseline": f"{baseline.name}, {baseline.version}" if baseline is not None else None}
+    return environment(
+        backend="cuda", arch=plan.arch.name, nvrtc=nvrtc_version(), device=device, **versions, **measured
+    )

@@ -1,0 +1,824 @@
+"""Statistics, rounds, clocks and baselines, on a simulated device and with stand-ins for the libraries."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import math
+import random
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.epilogue import Epilogue
+from tilewright.errors import InvalidInput, InvalidProblem, TimedOut, UnknownName, WrongResult
+from tilewright.measure import (
+    Arm,
+    ClockReading,
+    find_baseline,
+    measure,
+    median_interval,
+    open_clocks,
+    paired_ratio,
+    prove_ieee,
+    ring_slots,
+)
+from tilewright.measure import timer as timer_module
+from tilewright.measure.baseline_cublas import CublasApi, CublasBaseline
+from tilewright.measure.baseline_torch import TorchBaseline, ieee_precision
+from tilewright.measure.rounds import MAX_LAUNCHES_PER_ROUND, MAX_REJECTED, MAX_SLOTS, MIN_ROUNDS
+from tilewright.measure.timer import DELAY_MIN_US, CudaTimer, compile_delay
+from tilewright.problem import Problem
+
+Floats = npt.NDArray[np.float32]
+BAD_TIMES = [0.0, -1.0, math.nan, math.inf, -math.inf]
+times = st.floats(1e-3, 1e9)
+
+
+# --- statistics
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "coverage"),
+    [
+        (1, 1, 1, 0.0),
+        (5, 1, 5, 0.9375),
+        (6, 1, 6, 0.96875),
+        (8, 1, 8, 0.9921875),
+        (9, 2, 8, 1 - 2 * 10 / 2**9),
+        (20, 6, 15, 1 - 2 * 21700 / 2**20),
+    ],
+)
+def test_the_interval_is_the_tabulated_order_statistics(count: int, low: int, high: int, coverage: float) -> None:
+    values = [float(x) for x in range(1, count + 1)]
+    random.Random(count).shuffle(values)
+    got = median_interval(values)
+    assert (got.low, got.high, got.coverage) == (low, high, coverage)
+    assert got.median == (count + 1) / 2
+
+
+@given(st.integers(1, 400), st.floats(0.5, 0.999))
+def test_coverage_is_reached_as_soon_as_the_samples_can(count: int, confidence: float) -> None:
+    got = median_interval([float(x) for x in range(1, count + 1)], confidence)
+    rank = int(got.low)
+    exact = 1 - 2 * sum(math.comb(count, i) for i in range(rank)) / 2**count
+    assert got.coverage == pytest.approx(exact, abs=1e-12)
+    if got.coverage < confidence:
+        assert rank == 1
+    else:
+        wider_below = sum(math.comb(count, i) for i in range(rank + 1))
+        assert rank == (count + 1) // 2 or 1 - 2 * wider_below / 2**count < confidence
+
+
+@pytest.mark.parametrize("draw", [lambda r: r.lognormvariate(0, 0.5), lambda r: 1 + r.paretovariate(1.2)])
+@pytest.mark.parametrize("count", [7, 30, 101])
+def test_the_interval_covers_the_true_median_as_often_as_it_says(
+    draw: Callable[[random.Random], float], count: int
+) -> None:
+    rng = random.Random(count)
+    truth = statistics.median(draw(rng) for _ in range(200_001))
+    runs = 1500
+    intervals = [median_interval([draw(rng) for _ in range(count)]) for _ in range(runs)]
+    covered = sum(x.low <= truth <= x.high for x in intervals) / runs
+    assert covered == pytest.approx(intervals[0].coverage, abs=0.02)
+
+
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=40))
+def test_swapping_the_arms_gives_the_reciprocal_ratio(pairs: list[tuple[float, float]]) -> None:
+    first, second = zip(*pairs, strict=True)
+    there, back = paired_ratio(first, second), paired_ratio(second, first)
+    assert there.median == pytest.approx(1 / back.median, rel=1e-9)
+    assert (there.low, there.high) == pytest.approx((1 / back.high, 1 / back.low), rel=1e-9)
+
+
+def test_a_ratio_above_one_means_that_the_arm_is_faster() -> None:
+    assert paired_ratio([200.0] * 6, [100.0] * 6).median == pytest.approx(2.0)
+
+
+def test_pairing_removes_drift_that_both_arms_share() -> None:
+    rng = random.Random(3)
+    drift = [math.exp(rng.gauss(0, 0.2)) for _ in range(40)]
+    ratio = paired_ratio([110 * d for d in drift], [100 * d for d in drift])
+    assert ratio.half_width < 1e-9
+    assert median_interval([100 * d for d in drift]).half_width > 0.02
+
+
+@pytest.mark.parametrize("bad", BAD_TIMES)
+def test_a_time_that_is_no_time_is_refused(bad: float) -> None:
+    with pytest.raises(InvalidInput, match="sample 1 is"):
+        median_interval([1.0, bad])
+    with pytest.raises(InvalidInput, match="sample 0 is"):
+        paired_ratio([1.0, 1.0], [bad, 1.0])
+
+
+def test_samples_that_do_not_pair_and_empty_ones_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="2 baseline times and 1 arm times"):
+        paired_ratio([1.0, 2.0], [1.0])
+    with pytest.raises(InvalidInput, match="no samples"):
+        median_interval([])
+    with pytest.raises(InvalidInput, match="confidence=1"):
+        median_interval([1.0], 1.0)
+
+
+# --- rounds, on a simulated device
+
+
+class FakeTimer:
+    """A device whose launches take what `cost` says at the current host time; reports a time per batch."""
+
+    def __init__(
+        self, cost: Callable[[str, float], float] = lambda name, now_s: 100.0, overhead_s: float = 1e-4
+    ) -> None:
+        self.cost, self.overhead_s = cost, overhead_s
+        self.host_s = 0.0
+        self.spent_us = 0.0
+        self.rounds = 0
+        self.launches: list[tuple[str, int]] = []
+        self.batch_sizes: list[int] = []
+
+    def now_s(self) -> float:
+        return self.host_s
+
+    def time_us(self, batches: Sequence[Callable[[Any], None]], during: Callable[[], None]) -> list[float]:
+        measured = []
+        self.rounds += 1
+        for batch in batches:
+            self.spent_us, before = 0.0, len(self.launches)
+            batch(self)
+            measured.append(self.spent_us)
+            self.batch_sizes.append(len(self.launches) - before)
+            self.host_s += abs(self.spent_us) * 1e-6 if math.isfinite(self.spent_us) else 0.0
+        self.host_s += self.overhead_s
+        during()
+        return measured
+
+    def arm(self, name: str) -> Arm:
+        def launch(slot: int, stream: FakeTimer) -> None:
+            stream.launches.append((name, slot))
+            stream.spent_us += stream.cost(name, stream.host_s)
+
+        return Arm(name, launch)
+
+
+def noisy(scale: float, seed: int = 0, **base_us: float) -> Callable[[str, float], float]:
+    rng = random.Random(seed)
+    return lambda name, now_s: base_us[name] * math.exp(rng.gauss(0, scale))
+
+
+def test_every_arm_runs_once_a_round_in_an_order_that_changes() -> None:
+    timer = FakeTimer(noisy(0.2, a=900.0, b=1100.0, c=2000.0))
+    got = measure([timer.arm(x) for x in "abc"], timer, rounds=120, seed=7, budget_s=1e3, slots=5)
+    assert got.rounds == 120
+    assert all(sorted(order) == ["a", "b", "c"] for order in got.order)
+    seen = Counter(got.order)
+    assert set(seen) == set(itertools.permutations("abc"))
+    assert max(seen.values()) < 45  # 20 expected
+    assert {name: len(us) for name, us in got.times_us.items()} == dict.fromkeys("abc", 120)
+
+
+def test_the_same_seed_gives_the_same_order_and_another_one_another() -> None:
+    orders = []
+    for seed in (1, 1, 2):
+        timer = FakeTimer(noisy(0.2, a=900.0, b=1100.0))
+        orders.append(measure([timer.arm(x) for x in "ab"], timer, rounds=40, seed=seed, budget_s=1e3, slots=2).order)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_consecutive_launches_take_the_next_buffer_set() -> None:
+    timer = FakeTimer(noisy(0.1, a=90.0, b=310.0))
+    measure([timer.arm(x) for x in "ab"], timer, rounds=10, seed=0, budget_s=1.0, slots=3)
+    slots = [slot for _, slot in timer.launches]
+    assert slots == [index % 3 for index in range(len(slots))]
+
+
+def test_a_sample_is_the_mean_of_enough_launches_to_last_a_millisecond() -> None:
+    timer = FakeTimer(noisy(0.0, short=12.0, long=5000.0))
+    got = measure([timer.arm(x) for x in ("short", "long")], timer, rounds=3, seed=0, budget_s=1e3, slots=2)
+    assert got.inner == {"short": 84, "long": 1}
+    assert got.median_us("short") == pytest.approx(12.0)
+    assert set(timer.batch_sizes[-4:]) == {84, 1}
+
+
+def test_a_round_never_holds_more_launches_than_the_stream_queues() -> None:
+    timer = FakeTimer(noisy(0.0, a=1.0, b=1.0, c=1.0))
+    got = measure([timer.arm(x) for x in "abc"], timer, rounds=2, seed=0, budget_s=1.0, slots=2)
+    assert sum(got.inner.values()) == MAX_LAUNCHES_PER_ROUND
+
+
+def test_it_stops_once_every_interval_is_narrow() -> None:
+    timer = FakeTimer(noisy(1e-4, a=1000.0, b=1200.0))
+    got = measure([timer.arm(x) for x in "ab"], timer, rounds=500, seed=0, budget_s=1e3, slots=2)
+    assert (got.stop, got.rounds) == ("precision", MIN_ROUNDS)
+    assert got.interval_us("a").half_width <= 0.0025
+
+
+def test_precision_of_ratios_to_a_baseline_ignores_what_a_round_shares() -> None:
+    stops = {}
+    for baseline in (None, "base"):
+        timer = FakeTimer()
+
+        def cost(name: str, now_s: float, timer: FakeTimer = timer) -> float:
+            shared = math.exp(random.Random(timer.rounds).gauss(0, 0.1))
+            return {"a": 1000.0, "base": 2000.0}[name] * shared
+
+        timer.cost = cost
+        arms = [timer.arm("a"), timer.arm("base")]
+        got = measure(arms, timer, rounds=100, seed=0, budget_s=20.0, slots=2, baseline=baseline)
+        stops[baseline] = got.stop
+        assert got.ratio("a", "base").median == pytest.approx(2.0)
+    assert stops == {None: "rounds", "base": "precision"}
+
+
+def test_it_stops_at_the_rounds_asked_for() -> None:
+    timer = FakeTimer(noisy(0.3, a=1000.0))
+    got = measure([timer.arm("a")], timer, rounds=33, seed=0, budget_s=1e6, slots=2)
+    assert (got.stop, got.rounds) == ("rounds", 33)
+
+
+def test_it_stops_on_budget_which_includes_the_warm_up() -> None:
+    timer = FakeTimer(noisy(0.3, a=10_000.0))
+    got = measure([timer.arm("a")], timer, rounds=10**6, seed=0, budget_s=5.0, slots=2)
+    assert got.stop == "budget"
+    assert 5.0 <= timer.host_s < 5.1
+    assert got.rounds > 100
+
+
+def test_even_a_budget_below_one_round_gives_one_round() -> None:
+    timer = FakeTimer(noisy(0.0, a=5e6))
+    got = measure([timer.arm("a")], timer, rounds=10, seed=0, budget_s=0.01, slots=2)
+    assert (got.stop, got.rounds, got.median_us("a")) == ("budget", 1, 5e6)
+
+
+def test_sampling_starts_when_a_warming_device_has_settled() -> None:
+    timer = FakeTimer(lambda name, now_s: 1000.0 * (1.0 + math.exp(-now_s)))
+    got = measure([timer.arm("a")], timer, rounds=50, seed=0, budget_s=1e3, slots=2)
+    assert got.warm
+    assert max(got.times_us["a"]) < 1015.0
+
+
+def test_a_device_that_never_settles_is_measured_and_said_to_be_so() -> None:
+    timer = FakeTimer(lambda name, now_s: 1000.0 * math.exp(now_s / 10.0))
+    got = measure([timer.arm("a")], timer, rounds=10, seed=0, budget_s=20.0, slots=2)
+    assert not got.warm
+    assert got.rounds == 10
+    assert timer.host_s < 20.0
+
+
+def test_the_clock_is_read_every_round_and_slowed_rounds_are_dropped_whole() -> None:
+    timer = FakeTimer(noisy(0.2, a=1000.0, b=1000.0))
+    reads = itertools.count()
+
+    def read() -> ClockReading:
+        index = next(reads)
+        return ClockReading(
+            1980 - index % 7, reasons=("hw_thermal_slowdown",) if index % 25 == 0 else ("sw_power_cap",)
+        )
+
+    arms = [timer.arm(x) for x in "ab"]
+    got = measure(arms, timer, rounds=60, seed=0, budget_s=1e3, slots=2, read_clocks=read)
+    assert got.rounds == len(got.clocks) == len(got.times_us["a"]) == len(got.times_us["b"]) == 60
+    assert got.rejected_rounds in (2, 3)
+    assert not any(reading is None or reading.slowed for reading in got.clocks)
+    assert got.median_sm_mhz == pytest.approx(1977, abs=1)
+
+
+def test_a_device_that_stays_slowed_is_throttled_and_not_an_answer() -> None:
+    timer = FakeTimer()
+    slowed = ClockReading(600, reasons=("hw_slowdown",))
+    got = measure([timer.arm("a")], timer, rounds=50, seed=0, budget_s=1e3, slots=2, read_clocks=lambda: slowed)
+    assert (got.stop, got.rounds, got.rejected_rounds) == ("throttled", 0, MAX_REJECTED)
+    with pytest.raises(InvalidInput, match="no samples"):
+        got.median_us("a")
+
+
+def test_without_clocks_there_are_readings_of_none() -> None:
+    timer = FakeTimer(noisy(0.2, a=1000.0))
+    got = measure([timer.arm("a")], timer, rounds=4, seed=0, budget_s=1e3, slots=2)
+    assert (got.clocks, got.sm_mhz) == ((None,) * 4, (None,) * 4)
+    assert got.median_sm_mhz is None
+
+
+@pytest.mark.parametrize("bad", BAD_TIMES)
+def test_a_timer_that_returns_no_time_is_an_error(bad: float) -> None:
+    timer = FakeTimer(lambda name, now_s: bad)
+    with pytest.raises(InvalidInput, match="must be finite and above 0"):
+        measure([timer.arm("a")], timer, rounds=2, seed=0, budget_s=1.0, slots=2)
+
+
+def test_the_stopping_rule_keeps_the_coverage_of_the_ratio() -> None:
+    covered = 0
+    for seed in range(150):
+        timer = FakeTimer(noisy(0.005, seed, a=100.0, base=105.0), overhead_s=0.0)
+        arms = [timer.arm("a"), timer.arm("base")]
+        got = measure(arms, timer, rounds=200, seed=seed, budget_s=3.0, slots=2, baseline="base", warm_window_s=0.01)
+        interval = got.ratio("a", "base")
+        covered += interval.low <= 1.05 <= interval.high
+    assert covered / 150 > 0.89
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"rounds": 0}, InvalidInput, "rounds=0"),
+        ({"slots": 0}, InvalidInput, "slots=0"),
+        ({"budget_s": 0.0}, InvalidInput, "budget_s=0"),
+        ({"budget_s": math.nan}, InvalidInput, "budget_s=nan"),
+        ({"baseline": "z"}, UnknownName, "baseline 'z'.*a, b"),
+        ({"arms": ""}, InvalidInput, "at least one"),
+        ({"arms": "aa"}, InvalidInput, "name of its own"),
+        ({"arms": "a", "baseline": "a"}, InvalidInput, "only arm"),
+    ],
+)
+def test_a_measurement_that_cannot_be_is_refused(change: dict[str, Any], error: type[Exception], says: str) -> None:
+    timer = FakeTimer()
+    settings: dict[str, Any] = {"arms": "ab", "rounds": 5, "seed": 0, "budget_s": 1.0, "slots": 2, **change}
+    with pytest.raises(error, match=says):
+        measure([timer.arm(x) for x in settings.pop("arms")], timer, **settings)
+
+
+def test_an_arm_that_was_not_measured_is_named_with_those_that_were() -> None:
+    timer = FakeTimer()
+    got = measure([timer.arm("a")], timer, rounds=2, seed=0, budget_s=1.0, slots=2)
+    with pytest.raises(UnknownName, match=r"arm 'b'.*there are a"):
+        got.ratio("b", "a")
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**8))
+def test_twice_the_l2_passes_between_two_uses_of_a_buffer_set(set_bytes: int, l2_bytes: int) -> None:
+    slots = ring_slots(set_bytes, l2_bytes)
+    assert 2 <= slots <= MAX_SLOTS
+    assert (slots - 1) * set_bytes >= 2 * l2_bytes or slots == MAX_SLOTS
+    assert slots == 2 or (slots - 2) * set_bytes < 2 * l2_bytes
+
+
+# --- the CUDA timer, on a simulated stream
+
+
+class FakeStream:
+    """Runs queued work at once on a device clock; an event is done when that clock has passed it."""
+
+    def __init__(self) -> None:
+        self.host_us = 0.0
+        self.device_us = 0.0
+        self.device = SimpleNamespace(arch="90")
+
+    def work(self, us: float, queueing_us: float = 2.0) -> None:
+        self.host_us += queueing_us
+        self.device_us = max(self.device_us, self.host_us) + us
+
+    def record(self, event: Any = None, options: Any = None) -> Any:
+        event = event or FakeEvent(self)
+        event.at_us = max(self.device_us, self.host_us)
+        return event
+
+    def sync(self) -> None:
+        self.host_us = max(self.host_us, self.device_us)
+
+
+class FakeEvent:
+    def __init__(self, stream: FakeStream) -> None:
+        self.stream, self.at_us = stream, 0.0
+
+    @property
+    def is_done(self) -> bool:
+        return self.stream.host_us >= self.at_us
+
+    def __sub__(self, other: FakeEvent) -> float:
+        return (self.at_us - other.at_us) / 1000.0
+
+
+@pytest.fixture
+def cuda_stream(monkeypatch: pytest.MonkeyPatch) -> FakeStream:
+    def launch(stream: FakeStream, config: Any, kernel: Any, duration_ns: np.uint64) -> None:
+        stream.work(float(duration_ns) / 1000.0)
+
+    fake = SimpleNamespace(launch=launch, EventOptions=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "cuda.core", fake)
+    monkeypatch.setattr(timer_module, "_build_delay", lambda arch: (None, None))
+    monkeypatch.setattr(timer_module, "_device_current", contextlib.nullcontext)
+    return FakeStream()
+
+
+def test_host_time_to_queue_a_batch_is_not_in_its_figure(cuda_stream: FakeStream) -> None:
+    def slow_host(stream: FakeStream) -> None:
+        for _ in range(100):
+            stream.work(3.0, queueing_us=10.0)
+
+    timer = CudaTimer(cuda_stream)
+    got = timer.time_us([slow_host, slow_host], lambda: None)
+    assert got == pytest.approx([300.0, 300.0], abs=1e-6)
+    assert timer.delay_us > DELAY_MIN_US
+
+
+def test_the_clock_is_read_while_the_device_is_busy(cuda_stream: FakeStream) -> None:
+    busy = []
+    timer = CudaTimer(cuda_stream)
+    timer.time_us([lambda stream: stream.work(500.0)], lambda: busy.append(cuda_stream.device_us > cuda_stream.host_us))
+    assert busy == [True]
+
+
+def test_the_delay_shrinks_again_while_rounds_are_clean(cuda_stream: FakeStream) -> None:
+    timer = CudaTimer(cuda_stream)
+    timer.delay_us = 1000.0
+    for _ in range(200):
+        timer.time_us([lambda stream: stream.work(5.0)], lambda: None)
+    assert timer.delay_us == DELAY_MIN_US
+
+
+def test_a_launch_that_waits_for_the_device_cannot_be_timed(cuda_stream: FakeStream) -> None:
+    def waits(stream: FakeStream) -> None:
+        stream.work(5.0)
+        stream.sync()
+
+    with pytest.raises(TimedOut, match=r"batches \[1\] of 2.*asynchronous"):
+        CudaTimer(cuda_stream).time_us([lambda stream: stream.work(5.0), waits], lambda: None)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_the_delay_kernel_compiles(target: str) -> None:
+    assert b"tilewright_delay" in compile_delay(target).code
+
+
+# --- clocks
+
+
+def fake_bindings(**changes: Any) -> SimpleNamespace:
+    def by_uuid(uuid: str) -> str:
+        if uuid != "GPU-1234":
+            raise RuntimeError("Not Found")
+        return "handle"
+
+    functions = {
+        "init_v2": lambda: None,
+        "device_get_handle_by_uuid": by_uuid,
+        "device_get_handle_by_pci_bus_id_v2": lambda bus: f"handle at {bus}",
+        "device_get_clock_info": lambda handle, kind: {1: 1980, 2: 3201}[kind],
+        "device_get_power_usage": lambda handle: 684_250,
+        "device_get_current_clocks_event_reasons": lambda handle: 0x4 | 0x40,
+    }
+    return SimpleNamespace(**{**functions, **changes})
+
+
+def use_nvml(monkeypatch: pytest.MonkeyPatch, bindings: Any, ml_py: Any) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvml", bindings)
+    monkeypatch.setitem(sys.modules, "pynvml", ml_py)
+
+
+@pytest.mark.parametrize("uuid", ["1234", "GPU-1234"])
+def test_clocks_power_and_reasons_are_read(monkeypatch: pytest.MonkeyPatch, uuid: str) -> None:
+    use_nvml(monkeypatch, fake_bindings(), None)
+    clocks = open_clocks(uuid=uuid)
+    assert clocks.read() == ClockReading(1980, 3201, 684.25, ("sw_power_cap", "hw_thermal_slowdown"))
+    assert (clocks.source, clocks.reason) == ("cuda.bindings.nvml", "")
+
+
+def test_a_question_the_gpu_refuses_reads_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: Any) -> int:
+        raise RuntimeError("Not Supported")
+
+    changes = {"device_get_power_usage": refuse, "device_get_current_clocks_event_reasons": refuse}
+    use_nvml(monkeypatch, fake_bindings(**changes), None)
+    assert open_clocks(pci_bus_id="0000:1A:00.0").read() == ClockReading(1980, 3201, None, ())
+
+
+def test_nvidia_ml_py_serves_where_the_bindings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    ml_py = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        nvmlDeviceGetHandleByPciBusId=lambda bus: bus,
+        nvmlDeviceGetClockInfo=lambda handle, kind: 1500 + kind,
+        nvmlDeviceGetPowerUsage=lambda handle: 1000,
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 0x8,
+    )
+    use_nvml(monkeypatch, None, ml_py)
+    clocks = open_clocks(uuid="1234")
+    reading = clocks.read()
+    assert reading == ClockReading(1501, 1502, 1.0, ("hw_slowdown",))
+    assert reading is not None and reading.slowed
+    assert clocks.source == "nvidia-ml-py"
+
+
+def test_without_nvml_there_is_a_reason_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_nvml(monkeypatch, None, None)
+    clocks = open_clocks(uuid="1234")
+    assert clocks.read() is None
+    assert 'pip install "tilewright[lab]"' in clocks.reason
+    assert "\n" not in clocks.reason
+
+
+def test_a_device_that_nvml_does_not_know_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_nvml(monkeypatch, fake_bindings(), None)
+    assert "Not Found" in open_clocks(uuid="9999").reason
+    assert "neither a UUID nor a PCI bus id" in open_clocks().reason
+
+
+# --- baselines, with host memory in place of the device's
+
+
+def matrix(address: int, shape: Sequence[int], strides: Sequence[int]) -> Floats:
+    """A float32 view of host memory; strides in elements."""
+    interface = {
+        "shape": tuple(shape),
+        "strides": tuple(4 * s for s in strides),
+        "typestr": "<f4",
+        "data": (address, False),
+        "version": 3,
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
+
+
+def value(address: int) -> np.float32:
+    return np.float32(ctypes.c_float.from_address(address).value)
+
+
+class FakeCublas:
+    """Column-major sgemm, its strided batch and sgeam, as the cuBLAS manual defines them, on host memory."""
+
+    copies = 0
+
+    def sgemm(self, handle: int, ta: int, tb: int, m: int, n: int, k: int, alpha: int, *rest: int) -> None:
+        a, lda, b, ldb, beta, c, ldc = rest
+        op_a = matrix(a, (m, k), (lda, 1) if ta else (1, lda))
+        op_b = matrix(b, (k, n), (ldb, 1) if tb else (1, ldb))
+        out = matrix(c, (m, n), (1, ldc))
+        out[:] = value(alpha) * (op_a @ op_b) + (value(beta) * out if value(beta) else np.float32(0))
+
+    def sgemm_strided_batched(
+        self, handle: int, ta: int, tb: int, m: int, n: int, k: int, alpha: int, *rest: int
+    ) -> None:
+        a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, count = rest
+        for i in range(count):
+            addresses = (a + 4 * i * stride_a, lda, b + 4 * i * stride_b, ldb, beta, c + 4 * i * stride_c, ldc)
+            self.sgemm(handle, ta, tb, m, n, k, alpha, *addresses)
+
+    def sgeam(self, handle: int, ta: int, tb: int, m: int, n: int, alpha: int, *rest: int) -> None:
+        self.copies += 1
+        a, lda, beta, b, ldb, c, ldc = rest
+        out = value(alpha) * matrix(a, (m, n), (1, lda))
+        if value(beta):
+            out = out + value(beta) * matrix(b, (m, n), (1, ldb))
+        matrix(c, (m, n), (1, ldc))[:] = out
+
+
+class FakeMatmulFlags:
+    """PyTorch's two float32 switches: reading the older fails once the newer alone allowed TF32."""
+
+    def __init__(self, legacy: bool = False, newer: str = "none", general: str = "none") -> None:
+        self.legacy, self.own, self.general = legacy, newer, general
+
+    @property
+    def fp32_precision(self) -> str:
+        return self.own if self.own != "none" else self.general
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        self.own = precision
+
+    @property
+    def tf32(self) -> bool:
+        return self.fp32_precision == "tf32"
+
+    @property
+    def allow_tf32(self) -> bool:
+        if self.legacy != self.tf32:
+            raise RuntimeError("mix of the legacy and new APIs")
+        return self.legacy
+
+    @allow_tf32.setter
+    def allow_tf32(self, allow: bool) -> None:
+        self.legacy, self.own = allow, "tf32" if allow else "ieee"
+
+
+class FakeTorch:
+    """The part of torch the baseline uses, by NumPy on host memory; honours the TF32 switches."""
+
+    __version__ = "2.11.0"
+
+    def __init__(self, flags: FakeMatmulFlags | None = None) -> None:
+        self.flags = flags or FakeMatmulFlags()
+        self.general = "highest" if not self.flags.legacy else "high"
+        self.views = 0
+        self.streams: list[int] = []
+        self.version = SimpleNamespace(cuda="13.0")
+        self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=self.flags))
+        self.cuda = SimpleNamespace(ExternalStream=lambda handle: handle, stream=self._on_stream)
+        self.mm = self.bmm = self._product
+        self.addmm = self.baddbmm = self._fused
+
+    @contextlib.contextmanager
+    def _on_stream(self, stream: int) -> Iterator[None]:
+        self.streams.append(stream)
+        yield
+
+    def as_tensor(self, data: Any, device: str) -> Any:
+        self.views += 1
+        array: Any = np.asarray(SimpleNamespace(__array_interface__=data.__cuda_array_interface__)).view(Tensor)
+        return array
+
+    def get_float32_matmul_precision(self) -> str:
+        return self.general
+
+    def set_float32_matmul_precision(self, precision: str) -> None:
+        self.general = precision
+
+    def _product(self, a: Floats, b: Floats, out: Floats) -> None:
+        out[...] = np.matmul(self._rounded(a), self._rounded(b))
+
+    def _fused(self, c: Floats, a: Floats, b: Floats, *, beta: float, alpha: float, out: Floats) -> None:
+        addend = np.float32(beta) * c if beta else np.float32(0)
+        out[...] = np.float32(alpha) * np.matmul(self._rounded(a), self._rounded(b)) + addend
+
+    def _rounded(self, x: Floats) -> Floats:
+        if not self.flags.tf32:
+            return np.asarray(x)
+        return (np.asarray(x).copy().view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+class Tensor(np.ndarray[Any, Any]):
+    def data_ptr(self) -> int:
+        return int(self.__array_interface__["data"][0])
+
+
+class HostBackend:
+    """The device interface on host memory."""
+
+    def __init__(self) -> None:
+        self.kept: list[npt.NDArray[np.uint8]] = []
+
+    def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> Any:
+        self.kept.append(np.zeros(nbytes, np.uint8))
+        return SimpleNamespace(address=self.kept[-1].ctypes.data, nbytes=nbytes, data=self.kept[-1])
+
+    def upload(self, memory: Any, host: npt.NDArray[np.uint8]) -> None:
+        memory.data[: host.size] = host
+
+    def download(self, memory: Any) -> npt.NDArray[np.uint8]:
+        return np.array(memory.data)
+
+    def synchronize(self) -> None:
+        pass
+
+
+STREAM = SimpleNamespace(handle=77, sync=lambda: None)
+
+
+def cublas_baseline(fake: FakeCublas | None = None) -> CublasBaseline:
+    fake = fake or FakeCublas()
+    calls = (fake.sgemm, fake.sgemm_strided_batched, fake.sgeam)
+    return CublasBaseline(CublasApi("fake", "1", 1, lambda stream: contextlib.nullcontext(), *calls))
+
+
+def torch_baseline(**flags: Any) -> TorchBaseline:
+    return TorchBaseline(FakeTorch(FakeMatmulFlags(**flags)))
+
+
+PROBLEMS = [
+    Problem(m=5, n=3, k=4, layout="NN"),
+    Problem(m=5, n=3, k=4, layout="NT", lda=9, ldb=6, ldd=7),
+    Problem(m=5, n=3, k=4, layout="TN", lda=8, ldb=5, ldd=4, alpha=-0.5),
+    Problem(m=2, n=7, k=3, layout="TT", alpha=2.0, beta=0.5, ldc=9, ldd=8),
+    Problem(m=2, n=3, k=5, layout="NT", batch=3, beta=-1.0, batch_stride_a=40, ldd=5),
+    Problem(m=4, n=2, k=3, layout="TN", batch=2, batch_stride_b=0),
+    Problem(m=1, n=1, k=1),
+]
+
+
+@pytest.mark.parametrize("make", [cublas_baseline, torch_baseline])
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_a_baseline_reads_and_writes_exactly_the_problem(make: Callable[[], Any], problem: Problem) -> None:
+    rng = np.random.default_rng(5)
+    buffers = {x: rng.integers(-8, 9, problem.total_extent(x)).astype(np.float32) for x in "abc"}
+    buffers["d"] = np.full(problem.total_extent("d"), np.nan, np.float32)
+    before = {x: buffer.copy() for x, buffer in buffers.items()}
+    addresses = [buffers[x].ctypes.data for x in "abcd"]
+    make().gemm(problem, *addresses, STREAM)
+
+    expected = before["d"].copy()
+    for i in range(problem.batch):
+        stored = {}
+        for x in "abcd":
+            buffer = expected if x == "d" else before[x]
+            start = i * getattr(problem, f"batch_stride_{x}")
+            ld = getattr(problem, f"ld{x}")
+            stored[x] = np.lib.stride_tricks.as_strided(buffer[start:], problem.stored_shape(x), (4 * ld, 4))
+        a = stored["a"].T if problem.layout[0] == "T" else stored["a"]
+        b = stored["b"].T if problem.layout[1] == "T" else stored["b"]
+        stored["d"][:] = np.float32(problem.alpha) * (a @ b)
+        if problem.reads_c:
+            stored["d"][:] += np.float32(problem.beta) * stored["c"]
+    np.testing.assert_array_equal(buffers["d"], expected)
+    for x in "abc":
+        np.testing.assert_array_equal(buffers[x], before[x])
+
+
+@pytest.mark.parametrize("make", [cublas_baseline, torch_baseline])
+def test_a_baseline_accumulates_where_c_is_d(make: Callable[[], Any]) -> None:
+    a, b, d = (np.full(4, x, np.float32) for x in (1.0, 2.0, 10.0))
+    problem = Problem(m=2, n=2, k=2, beta=0.5)
+    make().gemm(problem, a.ctypes.data, b.ctypes.data, d.ctypes.data, d.ctypes.data, STREAM)
+    np.testing.assert_array_equal(d, np.full(4, 9.0, np.float32))
+
+
+@pytest.mark.parametrize(("in_place", "copies"), [(True, 0), (False, 1)])
+def test_cublas_copies_c_only_where_it_lies_apart_from_d(in_place: bool, copies: int) -> None:
+    fake = FakeCublas()
+    a, b, c, d = (np.ones(4, np.float32) for _ in range(4))
+    out = c if in_place else d
+    addresses = (a.ctypes.data, b.ctypes.data, c.ctypes.data, out.ctypes.data)
+    cublas_baseline(fake).gemm(Problem(m=2, n=2, k=2, beta=1.0), *addresses, STREAM)
+    assert fake.copies == copies
+    assert (out == 3.0).all()
+
+
+@pytest.mark.parametrize("make", [cublas_baseline, torch_baseline])
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (Problem(m=2, n=2, k=0), "k=0"),
+        (Problem(m=2, n=2, k=2, epilogue=Epilogue(("relu",))), "relu"),
+    ],
+)
+def test_a_baseline_refuses_what_cublas_alone_does_not_do(make: Callable[[], Any], problem: Problem, says: str) -> None:
+    with pytest.raises(InvalidProblem, match=says):
+        make().gemm(problem, 0, 0, 0, 0, STREAM)
+
+
+def test_torch_views_are_made_once_for_a_problem_and_its_addresses() -> None:
+    torch = FakeTorch()
+    baseline = TorchBaseline(torch)
+    a, b, d, other = (np.ones(4, np.float32) for _ in range(4))
+    for out in (d, d, other, d):
+        baseline.gemm(Problem(m=2, n=2, k=2), a.ctypes.data, b.ctypes.data, 0, out.ctypes.data, STREAM)
+    assert torch.views == 6
+    assert torch.streams == [77] * 4
+
+
+@pytest.mark.parametrize("make", [cublas_baseline, torch_baseline])
+def test_an_ieee_baseline_is_proved(make: Callable[[], Any]) -> None:
+    prove_ieee(make(), HostBackend(), STREAM)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{"legacy": True, "newer": "tf32"}, {"newer": "tf32"}, {"general": "tf32"}, {"newer": "ieee", "general": "tf32"}],
+)
+def test_torch_multiplies_in_ieee_and_the_users_setting_stays(flags: dict[str, Any]) -> None:
+    baseline, untouched = torch_baseline(**flags), vars(FakeMatmulFlags(**flags))
+    prove_ieee(baseline, HostBackend(), STREAM)  # type: ignore[arg-type]
+    assert vars(baseline._torch.flags) == untouched
+
+
+def test_the_users_setting_comes_back_when_the_product_fails() -> None:
+    torch = FakeTorch(FakeMatmulFlags(legacy=True, newer="tf32"))
+    torch.general = "medium"
+    with pytest.raises(ZeroDivisionError), ieee_precision(torch):
+        assert not torch.flags.tf32
+        raise ZeroDivisionError
+    assert torch.flags.allow_tf32
+    assert torch.general == "medium"
+
+
+def test_tf32_that_cannot_be_turned_off_is_found() -> None:
+    class Forced(FakeMatmulFlags):
+        tf32 = True
+        allow_tf32 = False
+
+    baseline = TorchBaseline(FakeTorch(Forced()))
+    with pytest.raises(WrongResult, match=r"1024\.5 · 1 came back as 1024\.0.*NVIDIA_TF32_OVERRIDE"):
+        prove_ieee(baseline, HostBackend(), STREAM)  # type: ignore[arg-type]
+
+
+def test_without_any_library_the_reason_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "cupy", "nvmath", "nvmath.bindings.cublas"):
+        monkeypatch.setitem(sys.modules, name, None)
+    baseline, reason = find_baseline()
+    assert baseline is None
+    assert "torch: " in reason and "cupy: " in reason and "nvmath: " in reason
+    assert 'pip install "tilewright[baseline]"' in reason
+
+
+def test_a_torch_without_a_gpu_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))
+    monkeypatch.setitem(sys.modules, "torch", blind)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "nvmath.bindings.cublas", None)
+    assert "sees no CUDA device" in find_baseline()[1]
+
+
+def test_torch_comes_first_where_it_has_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = FakeTorch()
+    torch.cuda.is_available = lambda: True
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    baseline, reason = find_baseline()
+    assert baseline is not None
+    assert (baseline.name, baseline.version, reason) == ("cuBLAS (torch)", "torch 2.11.0, CUDA 13.0", "")

@@ -1,0 +1,102 @@
+import dataclasses
+
+import pytest
+
+from tilewright.arch import ARCHS, get_arch
+from tilewright.compile import headers, nvrtc
+from tilewright.compile.binary import KernelSource
+from tilewright.compile.nvrtc import compile_cubin, cubin_key
+from tilewright.compile.source import kernel_source
+from tilewright.declare import rung_config, rungs
+from tilewright.epilogue import Epilogue
+from tilewright.errors import CompileFailed
+from tilewright.facts.static import static_row
+from tilewright.problem import Problem
+
+SM_90A = get_arch("sm_90a")
+PROBLEM = Problem(m=256, n=256, k=256)
+FULL = Problem(m=250, n=251, k=257, beta=0.5, epilogue=Epilogue(("bias", "relu")))
+
+
+@pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda a: a.name)
+@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
+    config = rung_config(rung)
+    config.require_arch(arch)
+    binary = compile_cubin(kernel_source(config, PROBLEM), arch)
+    row = static_row(config, PROBLEM, arch, binary)
+    assert "warning" not in binary.log
+    assert (row.spill_bytes, row.stack_bytes) == (0, 0)
+    assert binary.resources.smem_bytes == config.smem_bytes
+
+
+@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+def test_every_specialisation_compiles_without_warnings(rung):
+    config = rung_config(rung)
+    for mode in ("specialised", "runtime", "always_read"):
+        assert "warning" not in compile_cubin(kernel_source(config, FULL, beta_mode=mode), SM_90A).log
+
+
+def test_registers_are_in_the_range_that_occupancy_rests_on():
+    registers = {}
+    for name in ("k01", "k02", "k04", "k08"):
+        config = rung_config(rungs().find(name))
+        registers[name] = compile_cubin(kernel_source(config, PROBLEM), SM_90A).resources.registers
+    assert all(16 <= registers[name] <= 48 for name in ("k01", "k02", "k04"))
+    assert 80 <= registers["k08"] <= 102, "five CTAs of 128 threads an SM need at most 102"
+
+
+def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_path):
+    source = kernel_source(rung_config(rungs().find("k08")), PROBLEM)
+    keys = {
+        cubin_key(source, SM_90A),
+        cubin_key(source, get_arch("sm_80")),
+        cubin_key(dataclasses.replace(source, text=source.text + "\n"), SM_90A),
+        cubin_key(dataclasses.replace(source, entry="other"), SM_90A),
+    }
+    monkeypatch.setattr(nvrtc, "nvrtc_version", lambda: "13.99")
+    keys.add(cubin_key(source, SM_90A))
+    monkeypatch.undo()
+    for name in headers.INCLUDE_DIR.rglob("*.cuh"):
+        (tmp_path / name.name).write_text(name.read_text())
+    (tmp_path / "epilogue.cuh").write_text("// changed")
+    monkeypatch.setattr(nvrtc, "INCLUDE_DIR", tmp_path)
+    keys.add(cubin_key(source, SM_90A))
+    assert len(keys) == 6
+
+
+def test_a_broken_kernel_gives_the_compilers_message_with_its_own_line():
+    source = kernel_source(rung_config(rungs().find("k02")), PROBLEM)
+    line = next(i for i, text in enumerate(source.text.split("#line 1")[1].splitlines()) if "write_result" in text)
+    broken = dataclasses.replace(source, text=source.text.replace("write_result<", "write_nothing<"))
+    with pytest.raises(CompileFailed, match=rf"k02_coalesced.cu\({line}\): error.*write_nothing"):
+        compile_cubin(broken, SM_90A)
+
+
+def test_a_config_no_rule_has_seen_still_fails_to_compile():
+    source = kernel_source(rung_config(rungs().find("k08")), PROBLEM)
+    smuggled = dataclasses.replace(source, text=source.text.replace("constexpr int WM = 64", "constexpr int WM = 48"))
+    with pytest.raises(CompileFailed, match="warps tile the CTA tile"):
+        compile_cubin(smuggled, SM_90A)
+
+
+def test_an_architecture_that_nvrtc_lacks_names_the_versions():
+    future = dataclasses.replace(SM_90A, name="sm_150a", compute_capability=(15, 0))
+    with pytest.raises(CompileFailed, match=r"sm_150a: NVRTC 13\.\d+ compiles for sm_\d+.*install"):
+        compile_cubin(KernelSource("x", "x", "", "x.cu"), future)
+
+
+def test_a_report_without_registers_is_an_error():
+    with pytest.raises(CompileFailed, match="no register count"):
+        nvrtc.read_report("ptxas info : nothing")
+
+
+def test_every_figure_of_the_report_is_read():
+    log = (
+        "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+        "ptxas         .    16 bytes stack frame, 24 bytes spill stores, 32 bytes spill loads\n"
+        "ptxas info    : Used 255 registers, used 1 barriers, 16 bytes cumulative stack size, 12288 bytes smem\n"
+    )
+    made = nvrtc.read_report(log)
+    assert (made.registers, made.barriers, made.smem_bytes, made.stack_bytes) == (255, 1, 12288, 16)
+    assert made.spill_bytes == 56
