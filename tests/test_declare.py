@@ -221,7 +221,7 @@ def test_an_unguarded_rung_refuses_what_it_would_get_wrong(fields, words):
 
 def test_a_grid_beyond_the_launch_limit_is_refused():
     config = rung_config(rungs().find("k02"))
-    with pytest.raises(InvalidProblem, match="grid.y: at most 65535"):
+    with pytest.raises(InvalidProblem, match=r"grid\.y: at most 65535"):
         config.grid(Problem(m=2**22, n=32, k=1))
 
 

@@ -159,6 +159,14 @@ def test_an_access_outside_its_array_names_array_index_and_line(body, placement,
         assert word in str(caught.value)
 
 
+def test_a_kernel_without_its_guard_is_named_by_its_own_file():
+    binary = gemm_kernel(
+        "naive", without="if (row >= args.m || col >= args.n) return;", instead="if (col >= args.n) return;"
+    )
+    with pytest.raises(OutOfBounds, match=r"naive: reads A out of bounds: .* at naive.cu:11"):
+        run_gemm(binary, 8, 32, 128)
+
+
 def test_a_write_into_the_alignment_gap_is_seen_after_the_launch():
     with pytest.raises(OutOfBounds, match=r"writes Y out of bounds: byte offset 20 \(element 5.*alignment gap"):
         run_probe("args.y[args.n + t] = 0;", threads=1, elements=5)

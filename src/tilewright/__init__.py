@@ -1,0 +1,75 @@
+"""tilewright: the ladder of GPU matrix multiplication, declared once.
+
+From one declaration a kernel is validated, compiled, explained, run on a GPU or in an emulator on a plain CPU,
+verified and measured. Importing this makes no CUDA call and loads no heavy module: names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.arch import ARCHS, ArchSpec, Occupancy, get_arch, occupancy
+    from tilewright.compile.nvrtc import compile_cubin
+    from tilewright.compile.source import kernel_source
+    from tilewright.declare import Config, Param, Requires, Rung, discover, enumerate_configs, rung_config, rungs
+    from tilewright.epilogue import Epilogue
+    from tilewright.problem import Problem
+    from tilewright.run.call import gemm_with
+    from tilewright.run.cuda import CudaBackend
+    from tilewright.run.emulator import EmulatorBackend
+    from tilewright.verify import Verdict
+
+_HOMES = {
+    "tilewright.arch": ("ARCHS", "ArchSpec", "Occupancy", "get_arch", "occupancy"),
+    "tilewright.compile.nvrtc": ("compile_cubin",),
+    "tilewright.compile.source": ("kernel_source",),
+    "tilewright.declare": (
+        *("Config", "Param", "Requires", "Rung"),
+        *("discover", "enumerate_configs", "rung_config", "rungs"),
+    ),
+    "tilewright.epilogue": ("Epilogue",),
+    "tilewright.problem": ("Problem",),
+    "tilewright.run.call": ("gemm_with",),
+    "tilewright.run.cuda": ("CudaBackend",),
+    "tilewright.run.emulator": ("EmulatorBackend",),
+    "tilewright.verify": ("Verdict",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ARCHS",
+    "ArchSpec",
+    "Config",
+    "CudaBackend",
+    "EmulatorBackend",
+    "Epilogue",
+    "Occupancy",
+    "Param",
+    "Problem",
+    "Requires",
+    "Rung",
+    "Verdict",
+    "compile_cubin",
+    "discover",
+    "enumerate_configs",
+    "gemm_with",
+    "get_arch",
+    "kernel_source",
+    "occupancy",
+    "rung_config",
+    "rungs",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("tilewright")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -96,7 +96,7 @@ def inspect(
     k: SizeK = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a rung's config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler."""
+    """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler."""
     from tilewright.lab.inspecting import inspect_rung
 
     return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)

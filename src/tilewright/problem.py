@@ -54,7 +54,7 @@ class Problem:
     def __post_init__(self) -> None:
         self._check_kinds()
         for name in "abcd":
-            rows, cols = self.stored_shape(name)
+            cols = self.stored_shape(name)[1]
             self._resolve(f"ld{name}", unset=0, default=max(cols, 1), least=max(cols, 1), why="the row's width")
             extent = self.extent(name)
             least = extent if name == "d" and self.batch > 1 else 0

@@ -45,7 +45,9 @@ def test_emulator_and_gpu_give_the_same_bits(rung):
 def test_asynchronous_copies_and_the_opt_in_above_48_kb(stages):
     """Eight stages of two 32×32 tiles are 64 KiB of dynamic shared memory."""
     text = (KERNELS / "pipeline.cu").read_text(encoding="utf-8").replace("STAGES = 3", f"STAGES = {stages}")
-    a, b = (np.random.default_rng(i).integers(-8, 9, s).astype(np.float32) for i, s in enumerate(((70, 301), (301, 45))))
+    a, b = (
+        np.random.default_rng(i).integers(-8, 9, s).astype(np.float32) for i, s in enumerate(((70, 301), (301, 45)))
+    )
     with CudaBackend() as gpu:
         binary = compile_cubin(KernelSource("pipeline", "pipeline", text, "pipeline.cu"), gpu.arch)
         memory = [gpu.alloc(x.nbytes, label="AB") for x in (a, b)]
@@ -142,7 +144,7 @@ def test_the_current_context_is_left_as_it_was():
 
 
 def test_host_arrays_are_refused_by_a_gpu_and_named():
-    torch, a, b, out = torch_product(128, 64, 32)
+    _, a, b, out = torch_product(128, 64, 32)
     with pytest.raises(InvalidProblem, match="different devices"):
         gemm_with("k08", a.cpu().numpy(), b, out=out)
 

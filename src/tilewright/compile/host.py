@@ -37,7 +37,9 @@ V3_FEATURES = {
     "abm": "-mlzcnt",
 }
 KERNEL_FLAGS = (
-    *("-std=c++17", "-O3", "-g1", "-fPIC", "-shared", "-fvisibility=hidden"),
+    *("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"),
+    # Version 4: addr2line up to binutils 2.40 names the wrong file for version 5 lines.
+    *("-gdwarf-4", "-g1"),
     # One rounding for each operation, as the kernel says; no fused multiply-add that it did not ask for.
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
     # A frame larger than the stack's guard touches the guard instead of stepping over it.

@@ -52,7 +52,8 @@ def _require_arch(arch: ArchSpec) -> None:
     if number not in supported:
         known = ", ".join(f"sm_{x}" for x in sorted(supported))
         raise CompileFailed(
-            f"{arch.name}: NVRTC {major}.{minor} compiles for {known}; install an nvidia-cuda-nvrtc that knows {arch.name}"
+            f"{arch.name}: NVRTC {major}.{minor} compiles for {known}; "
+            f"install an nvidia-cuda-nvrtc that knows {arch.name}"
         )
 
 

@@ -1,0 +1,1 @@
+"""One question a module: what a command does, from arguments to printed answer."""

@@ -1,0 +1,1 @@
+"""Records turned into words and tables. Never measures."""

@@ -145,10 +145,10 @@ def gemm_with(
 ) -> Any:
     """Out = alpha · a @ b + beta · c by one rung; returns `out`.
 
-    `a` (m, k), `b` (k, n), `c` and `out` (m, n) are row-major float32 matrices, rows possibly padded: CUDA arrays (torch,
-    CuPy, DLPack), which stay where they are, or NumPy arrays with `backend="emulator"`. `out` may be `c`. `stream` is
-    a raw handle, a cuda.core Stream or an object with `__cuda_stream__`; by default the arrays' framework's current
-    stream. The call returns once the kernel is launched (GPU) or done (emulator).
+    `a` (m, k), `b` (k, n), `c` and `out` (m, n) are row-major float32 matrices, rows possibly padded: CUDA arrays
+    (torch, CuPy, DLPack), which stay where they are, or NumPy arrays with `backend="emulator"`. `out` may be `c`.
+    `stream` is a raw handle, a cuda.core Stream or an object with `__cuda_stream__`; by default the arrays'
+    framework's current stream. The call returns once the kernel is launched (GPU) or done (emulator).
 
     Raises InvalidProblem or InvalidConfig before any launch, CompileFailed, LaunchFailed, NoDevice, NoCompiler.
     """

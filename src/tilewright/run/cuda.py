@@ -145,7 +145,8 @@ class CudaBackend:
         """Reserve device memory, 256-byte aligned. Raises InvalidProblem when the device has no room."""
         if nbytes > self.free_bytes():
             raise InvalidProblem(
-                f"{label}: {nbytes / 2**30:.1f} GiB: the device has {self.free_bytes() / 2**30:.1f} GiB free; use smaller sizes"
+                f"{label}: {nbytes / 2**30:.1f} GiB: the device has {self.free_bytes() / 2**30:.1f} GiB free; "
+                f"use smaller sizes"
             )
         with self.current():
             memory = CudaMemory(self.device.allocate(max(nbytes, 1), stream=self.stream), nbytes)

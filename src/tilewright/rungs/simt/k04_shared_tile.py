@@ -5,12 +5,13 @@ RUNG = Rung(
     track="simt",
     builds_on="k02_coalesced",
     title="shared tiles",
-    lesson="Load each tile once per CTA into shared memory: global traffic falls 32 times, and shared reads are the new wall.",
+    lesson="Load each tile once per CTA into shared memory: 32 times less global traffic; shared reads are the new wall.",
     text="""\
 Every thread of a CTA needs the same rows of A and columns of B as its neighbours. So the CTA walks along k in steps of
-BK: all threads together copy a BM × BK tile of A and a BK × BN tile of B into shared memory, wait for each other, and
-multiply from there. An element of A now comes from global memory once for BN results. The inner loop, though, reads two
-shared elements for each fused multiply-add, and the shared-memory pipe serves far fewer reads than there are FMA lanes.""",
+BK: all threads together copy a BM × BK tile of A and a BK × BN tile of B into shared memory, wait for each other,
+and multiply from there. An element of A now comes from global memory once for BN results. The inner loop, though,
+reads two shared elements for each fused multiply-add, and the shared-memory pipe serves far fewer reads than there
+are FMA lanes.""",
     params=(
         Param("BM", 32, (8, 16, 32), "rows of the CTA tile", highest=32),
         Param("BN", 32, (8, 16, 32), "columns of the CTA tile", highest=32),

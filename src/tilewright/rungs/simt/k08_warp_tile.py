@@ -5,14 +5,14 @@ RUNG = Rung(
     track="simt",
     builds_on="k04_shared_tile",
     title="warp tiling",
-    lesson="Give each warp a compact rectangle and each thread a patch of it in registers: FMAs, not loads, set the pace.",
+    lesson="Give each warp a compact rectangle, each thread a patch of it in registers: FMAs, not loads, set the pace.",
     text="""\
-Three levels of tiles. The CTA's lies in shared memory; each warp takes a contiguous WM × WN rectangle of the result; each
-thread keeps WMITER × WNITER patches of TM × TN results in registers. Per step along k a thread reads
-WMITER·TM + WNITER·TN shared elements and does the product of the two in FMAs, an outer product. The warp level decides
-which lanes ask together: one warp-wide read spans WSUBM rows or WSUBN columns, where dividing `threadIdx` alone would
-smear it over the whole CTA tile. WMITER is not chosen: it is what is left once the other sizes are, and if it does not
-come out whole the kernel is not slow but wrong, which is why the rules stand here and not in a comment.""",
+Three levels of tiles. The CTA's lies in shared memory; each warp takes a contiguous WM × WN rectangle of the result;
+each thread keeps WMITER × WNITER patches of TM × TN results in registers. Per step along k a thread reads
+WMITER·TM + WNITER·TN shared elements and multiplies every one of A's with every one of B's, an outer product. The warp
+level decides which lanes ask together: one warp-wide read spans WSUBM rows or WSUBN columns, where dividing `threadIdx`
+alone would smear it over the whole CTA tile. WMITER is not chosen: it is what is left once the other sizes are, and if
+it does not come out whole the kernel is not slow but wrong, which is why the rules stand here and not in a comment.""",
     params=(
         Param("BM", 128, (32, 64, 128, 256), "rows of the CTA tile"),
         Param("BN", 64, (32, 64, 128, 256), "columns of the CTA tile"),

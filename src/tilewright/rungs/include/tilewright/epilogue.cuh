@@ -39,8 +39,7 @@ __device__ __forceinline__ void write_result(const GemmArgs& args, int row, int 
 
 // Four neighbouring results of one row; col, the leading dimensions and the bases are multiples of four elements.
 template <int MODE>
-__device__ __forceinline__ void write_results4(const GemmArgs& args, int row, int col,
-                                               const Scalar::accumulate* acc) {
+__device__ __forceinline__ void write_results4(const GemmArgs& args, int row, int col, const Scalar::accumulate* acc) {
   Vec4<Scalar::storage> c{};
   if (reads_c<MODE>(args)) c = load4(args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col);
   Vec4<Scalar::storage> out;
