@@ -1,4 +1,6 @@
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_registers_are_in_the_range_that_occupancy_rests_on():
         config = rung_config(rungs().find(name))
         registers[name] = compile_cubin(kernel_source(config, PROBLEM), SM_90A).resources.registers
     assert all(16 <= registers[name] <= 48 for name in ("k01", "k02", "k04"))
-    assert 80 <= registers["k08"] <= 102, "five CTAs of 128 threads an SM need at most 102"
+    assert 80 <= registers["k08"] <= 128, "four CTAs of 128 threads an SM need at most 128"
 
 
 def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_path):
@@ -100,3 +102,18 @@ def test_every_figure_of_the_report_is_read():
     made = nvrtc.read_report(log)
     assert (made.registers, made.barriers, made.smem_bytes, made.stack_bytes) == (255, 1, 12288, 16)
     assert made.spill_bytes == 56
+
+
+def test_many_threads_may_be_the_first_to_compile(cold_cache):
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from tilewright.arch import get_arch\n"
+        "from tilewright.compile.binary import KernelSource\n"
+        "from tilewright.compile.nvrtc import compile_cubin\n"
+        "text = 'extern \"C\" __global__ void k(float* d) { d[0] = %d; }'\n"
+        "def work(i): return compile_cubin(KernelSource('k', 'k', text % i, 'k.cu'), get_arch('sm_90a'))\n"
+        "with ThreadPoolExecutor(16) as pool: print(len({b.key for b in pool.map(work, range(16))}))\n"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.stdout.strip() == "16", done.stderr

@@ -6,9 +6,12 @@ Owns the options, the reading of ptxas's report and the cache key of GPU code. H
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
+import threading
 from functools import cache
+from typing import Any
 
 from tilewright.arch import ArchSpec
 from tilewright.compile import cache as binary_cache
@@ -16,6 +19,7 @@ from tilewright.compile.binary import Binary, KernelSource, Resources
 from tilewright.compile.headers import INCLUDE_DIR, tree_text
 from tilewright.errors import CompileFailed, Missing
 
+_IMPORTING = threading.Lock()
 OPTIONS = ("std=c++17", "lineinfo", "ptxas -v")
 
 _REPORT = {
@@ -44,6 +48,12 @@ def _nvrtc_query() -> tuple[int, int, frozenset[int]]:
     except (ImportError, RuntimeError) as error:
         raise Missing(f"NVRTC cannot be loaded ({error}): pip install nvidia-cuda-nvrtc") from error
     return int(major), int(minor), frozenset(int(x) for x in supported)
+
+
+def _cuda_core() -> Any:
+    """The cuda.core module, imported by one thread at a time: its own first import is not safe from several."""
+    with _IMPORTING:
+        return importlib.import_module("cuda.core")
 
 
 def _require_arch(arch: ArchSpec) -> None:
@@ -81,9 +91,8 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     cached = binary_cache.load(key)
     if cached is not None:
         return cached
-    from cuda.core import Program, ProgramOptions
-
-    options = ProgramOptions(
+    cuda_core = _cuda_core()
+    options = cuda_core.ProgramOptions(
         name=source.file,
         arch=arch.name,
         std="c++17",
@@ -93,7 +102,7 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     )
     log = io.StringIO()
     try:
-        code = Program(source.text, "c++", options).compile("cubin", logs=log).code
+        code = cuda_core.Program(source.text, "c++", options).compile("cubin", logs=log).code
     except Exception as error:
         # cuda.core raises its private NVRTCError; whatever it is, the text is the compiler's own message.
         message = str(error).split("compilation log:")[-1].strip()

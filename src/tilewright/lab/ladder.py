@@ -15,7 +15,7 @@ from tilewright.compile.binary import Binary
 from tilewright.compile.host import find_compiler
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config
-from tilewright.errors import TilewrightError
+from tilewright.errors import InvalidProblem, TilewrightError
 from tilewright.facts.static import bare_row, static_row
 from tilewright.lab.verifying import cubin, emulator_run, host_binary
 from tilewright.problem import Problem
@@ -25,6 +25,9 @@ from tilewright.verify.layers import Case, Verdict, check_case, make_case
 from tilewright.verify.operands import Run, make_operands
 
 Observer = Callable[[Row], None]
+CASES = 3
+SLOWEST_FLOPS = 5e7
+"""FLOP a second below which an emulated kernel is taken to hang: a tenth of the slowest rung's on one core."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,22 @@ def compiled_row(plan: Plan, config: Config) -> Row:
     return static_row(config, plan.problem, plan.arch, cubin(config, plan.problem, plan.arch))
 
 
+def cases_bytes(problem: Problem) -> int:
+    """Host memory that `cases_at_size` takes: per case float32 operands, float64 reference and magnitude."""
+    inputs = problem.total_extent("a") + problem.total_extent("b")
+    outputs = problem.total_extent("c") + problem.total_extent("d")
+    return CASES * (4 * (inputs + outputs) + 8 * outputs) + 16 * (inputs + outputs)
+
+
+def require_memory(problem: Problem, need_bytes: int, free_bytes: int, where: str) -> None:
+    """Raise InvalidProblem when the problem needs more memory than is free."""
+    if need_bytes > free_bytes:
+        raise InvalidProblem(
+            f"{problem}: needs {need_bytes / 2**30:.1f} GiB of {where} memory, and {free_bytes / 2**30:.1f} GiB are free; "
+            f"use smaller sizes"
+        )
+
+
 def cases_at_size(problem: Problem) -> list[Case]:
     """What a row is verified on, at its own size: integers exactly, and zero-mean and positive data within the bound.
 
@@ -84,6 +103,10 @@ def verified_at_size(run: Run, cases: list[Case]) -> Verdict:
 def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
     """Every config compiled for the plan's architecture and run in the emulator. Raises NoCompiler at once."""
     compiler = find_compiler()
+    with EmulatorBackend() as backend:
+        require_memory(
+            plan.problem, cases_bytes(plan.problem) + plan.problem.operand_bytes, backend.free_bytes(), "host"
+        )
 
     def build(config: Config) -> tuple[Row, Binary | None]:
         row = attempt(config, plan.problem, lambda: compiled_row(plan, config))
@@ -110,5 +133,5 @@ def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
 
 def _emulated(row: Row, config: Config, cases: list[Case]) -> Row:
     row.backend = "emulator"
-    with EmulatorBackend() as backend:
+    with EmulatorBackend(timeout_s=60 + cases[0].operands.problem.flops / SLOWEST_FLOPS) as backend:
         return judged(row, verified_at_size(emulator_run(config, backend), cases))

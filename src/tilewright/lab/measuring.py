@@ -18,7 +18,18 @@ from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config
 from tilewright.errors import TilewrightError
 from tilewright.facts.static import problem_fields
-from tilewright.lab.ladder import Observer, Plan, attempt, cases_at_size, compiled_row, failed, judged, verified_at_size
+from tilewright.lab.ladder import (
+    Observer,
+    Plan,
+    attempt,
+    cases_at_size,
+    cases_bytes,
+    compiled_row,
+    failed,
+    judged,
+    require_memory,
+    verified_at_size,
+)
 from tilewright.lab.verifying import cubin, cuda_run
 from tilewright.measure import (
     Arm,
@@ -36,6 +47,7 @@ from tilewright.record import Ratio, Record, Row, environment
 from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.emulator import host_free_bytes
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Case
 
@@ -56,6 +68,9 @@ def measured_ladder(
     plan: Plan, gpu: CudaBackend, effort: Effort, on_row: Observer, on_status: Callable[[str], None]
 ) -> Record:
     """Compile, verify and time every config and the baseline. A rung that fails is a row and takes no further part."""
+    slots = ring_slots(plan.problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
+    require_memory(plan.problem, (slots + 1) * plan.problem.operand_bytes, gpu.free_bytes(), str(gpu.device.name))
+    require_memory(plan.problem, cases_bytes(plan.problem), host_free_bytes(), "host")
     baseline, why_none = find_baseline()
     if baseline is None:
         on_status(why_none)

@@ -1,1 +1,1 @@
-"""Running a compiled kernel: one small protocol, two backends (a GPU, the emulator), and the call on a caller's arrays."""
+"""Running a compiled kernel: a small protocol, its backends (a GPU, the emulator), the call on a caller's arrays."""

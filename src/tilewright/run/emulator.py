@@ -115,12 +115,8 @@ class EmulatorBackend:
         """Return: every launch has ended already."""
 
     def free_bytes(self) -> int:
-        """Bytes the machine says are available (MemAvailable)."""
-        with open("/proc/meminfo", encoding="ascii") as meminfo:
-            for line in meminfo:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-        return 0
+        """Bytes the machine says are available."""
+        return host_free_bytes()
 
     def close(self) -> None:
         """Forget every allocation."""
@@ -130,6 +126,15 @@ class EmulatorBackend:
         if not isinstance(memory, DeviceArray) or self._memory.find(memory.address) is not memory:
             raise InvalidInput("this memory is no allocation of this emulator, or was closed; use one from its alloc")
         return memory
+
+
+def host_free_bytes() -> int:
+    """MemAvailable of the machine in bytes; 0 where it isn't told."""
+    with open("/proc/meminfo", encoding="ascii") as meminfo:
+        for line in meminfo:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

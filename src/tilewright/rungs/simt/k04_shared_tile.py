@@ -5,7 +5,7 @@ RUNG = Rung(
     track="simt",
     builds_on="k02_coalesced",
     title="shared tiles",
-    lesson="Load each tile once per CTA into shared memory: 32 times less global traffic; shared reads are the new wall.",
+    lesson="Load each tile once per CTA into shared memory: global traffic falls 32 times, shared reads now bound it.",
     text="""\
 Every thread of a CTA needs the same rows of A and columns of B as its neighbours. So the CTA walks along k in steps of
 BK: all threads together copy a BM × BK tile of A and a BK × BN tile of B into shared memory, wait for each other,

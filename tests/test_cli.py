@@ -1,0 +1,223 @@
+"""The program as a person or a script meets it: what is printed where, and the exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from tilewright.cli import app
+from tilewright.compile import host
+from tilewright.declare import rungs
+from tilewright.lab import ladder as ladder_module
+
+RUNNER = CliRunner()
+SMALL = ["-m", "128", "-n", "64", "-k", "32"]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def call(*args: str):
+    return RUNNER.invoke(app, list(args), catch_exceptions=False)
+
+
+def test_the_ladder_without_a_gpu_verifies_every_rung_and_claims_no_time():
+    done = call("ladder", "--backend", "emulator")
+    assert done.exit_code == 0, done.output
+    for rung in rungs().values():
+        line = next(line for line in done.stdout.splitlines() if line.startswith(rung.name))
+        assert "✓ exact" in line
+        assert rung.lesson in done.stdout
+    assert "256×256×256" in done.stdout
+    header = done.stdout.splitlines()[:6]
+    assert any("recorded elsewhere" in line for line in header) and not any("TFLOP/s" in line for line in header)
+
+
+def test_json_is_one_object_on_standard_output_and_nothing_else():
+    done = call("ladder", "--backend", "emulator", "--json", *SMALL)
+    record = json.loads(done.stdout)
+    assert record["schema"] == "tilewright/1" and record["command"] == "ladder"
+    assert [row["rung"] for row in record["rows"]] == list(rungs())
+    for row in record["rows"]:
+        assert row["verified"] is True and row["backend"] == "emulator"
+        assert row["problem"]["m"] == 128 and row["arch"] == "sm_90a"
+        assert row["registers"] > 0 and row["spill_bytes"] == 0 and 0 < row["occupancy"] <= 1
+        assert not {"time_us", "tflops", "ratio_to_baseline"} & set(row), "the emulator claims no time"
+    assert "tilewright ladder" in done.stderr
+
+
+def test_counts_of_the_warp_tile_are_the_declarations():
+    row = json.loads(call("ladder", "--backend", "emulator", "--json", "--rung", "8", *SMALL).stdout)["rows"][0]
+    assert row["shared_loads_per_result"] == 32 / 4
+    assert row["global_load_bytes_per_flop"] == pytest.approx(4 * (1 / 128 + 1 / 64) / 2)
+
+
+def test_settings_reach_the_rung_they_name():
+    both = call("ladder", "--backend", "emulator", "--json", "--set", "k08.BK=8", "--set", "k02.BM=8", *SMALL)
+    rows = {row["number"]: row["config"] for row in json.loads(both.stdout)["rows"]}
+    assert rows[8]["BK"] == 8 and rows[2]["BM"] == 8 and rows[1]["BM"] == 32
+    one = call("ladder", "--backend", "emulator", "--json", "--rung", "k08", "--set", "BK=32", *SMALL)
+    assert json.loads(one.stdout)["rows"][0]["config"]["BK"] == 32
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["ladder", "--rung", "k99"], "error: rung 'k99': no such rung; try"),
+        (["rungs", "warp"], "k08_warp_tile"),
+        (["ladder", "--set", "k08.WM=48"], "WM=48: BM % WM == 0 must hold, so that warps tile"),
+        (["ladder", "--set", "k08.WM"], "--set k08.WM: must be NAME=INTEGER"),
+        (["ladder", "--set", "k08.WM=big"], "must be NAME=INTEGER"),
+        (["ladder", "--set", "WM=64"], "4 rungs are meant; write --set RUNG.WM=64"),
+        (["ladder", "--rung", "k02", "--set", "k08.BK=8"], "k08_warp_tile is not among the rungs that run"),
+        (["inspect", "k08", "--set", "BMM=64"], "BMM: no such parameter; there are BM, BN"),
+        (["inspect", "k08", "--set", "BM=0"], "BM=0: must be an integer from 1"),
+        (["ladder", "-m", "0"], "m=0: must be between 1 and 2147483647"),
+        (["ladder", "-n", "-5"], "n=-5: must be between 1"),
+        (["ladder", "-k", "0"], "k=0: leaves nothing to multiply"),
+        (["ladder", "-m", "400000", "-n", "400000", "-k", "400000"], "GiB of host memory"),
+        (["inspect", "k08", "-m", "130"], "m % BM == 0"),
+        (["inspect", "k08", "--arch", "sm_77"], "sm_77"),
+        (["ladder", "--arch", "volta"], "volta"),
+        (["ladder", "--backend", "tpu"], "--backend tpu: must be auto, cuda or emulator"),
+        (["verify", "k08", "--schedule", "sideways"], "--schedule sideways: must be one of default, reverse, random"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_status_2(args, words):
+    if args[0] in ("ladder", "verify") and "--backend" not in args:
+        args = [*args, "--backend", "emulator"]
+    done = call(*args)
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_rung_that_refuses_the_size_is_a_row_and_the_others_still_run():
+    done = call("ladder", "--backend", "emulator", "-m", "33", "-n", "31", "-k", "29")
+    assert done.exit_code == 2
+    assert done.stdout.count("✓ exact") == 3
+    assert "✗ InvalidProblem" in done.stdout and "m=33, BM=128: m % BM == 0 must hold" in done.stdout
+
+
+def test_a_wrong_kernel_is_a_row_in_words_and_status_1(monkeypatch):
+    real = ladder_module.host_binary
+
+    def sabotaged(config, problem):
+        import dataclasses
+
+        from tilewright.compile.host import compile_host, host_source
+        from tilewright.compile.source import kernel_source
+
+        source = kernel_source(config, problem)
+        text = source.text.replace("k < args.k", "k < args.k - 1").replace("k0 < args.k", "k0 < args.k - BK")
+        return compile_host(host_source(dataclasses.replace(source, text=text)))
+
+    monkeypatch.setattr("tilewright.lab.verifying.host_binary", sabotaged)
+    done = call("ladder", "--backend", "emulator", *SMALL)
+    assert real is not sabotaged and done.exit_code == 1
+    assert done.stdout.count("✗ WrongResult") == len(rungs())
+    assert "integer: 128×64×32" in done.stdout
+
+
+def test_a_kernel_that_does_not_compile_is_told_with_its_line(monkeypatch, tmp_path):
+    import dataclasses
+
+    k02 = rungs().find("k02")
+    broken = dataclasses.replace(k02, source=k02.source.replace("auto acc = Scalar::zero();", "auto acc = nothing;"))
+    monkeypatch.setattr("tilewright.lab.ladder_command._chosen", lambda *_: [broken])
+    done = call("ladder", "--backend", "emulator", *SMALL)
+    assert done.exit_code == 1
+    assert "✗ CompileFailed" in done.stdout and "k02_coalesced.cu(17): error" in done.stdout
+
+
+def test_no_compiler_names_the_one_liner_and_status_3(monkeypatch):
+    def nothing(*_):
+        return iter(())
+
+    host._find_compiler.cache_clear()
+    monkeypatch.setattr(host, "_candidates", nothing)
+    done = call("ladder", "--backend", "emulator")
+    host._find_compiler.cache_clear()
+    assert done.exit_code == 3
+    assert "no C++ compiler" in done.stderr and "pip install 'tilewright[cc]'" in done.stderr
+
+
+def test_without_a_compiler_rungs_and_inspect_still_work(monkeypatch):
+    monkeypatch.setattr(host, "_candidates", lambda *_: iter(()))
+    host._find_compiler.cache_clear()
+    assert call("rungs").exit_code == 0
+    assert call("inspect", "k08").exit_code == 0
+    host._find_compiler.cache_clear()
+
+
+def test_no_driver_is_said_when_a_gpu_is_named():
+    hidden = (
+        "import ctypes, sys\n"
+        "from cuda.pathfinder import DynamicLibNotFoundError\n"
+        "import cuda.core\n"
+        "def gone(*_): raise DynamicLibNotFoundError('libcuda.so.1 is not here')\n"
+        "cuda.core.Device = gone\n"
+        "sys.argv = ['tilewright', 'ladder', '--backend', 'cuda']\n"
+        "from tilewright.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "no usable GPU" in done.stderr and "R580" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_rungs_lists_every_rung_and_explains_one():
+    assert all(rung.lesson in call("rungs").stdout for rung in rungs().values())
+    whole = call("rungs", "k08").stdout
+    assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k04" in whole
+    listed = json.loads(call("rungs", "--json").stdout)
+    assert [row["rung"] for row in listed["rows"]] == list(rungs())
+
+
+def test_inspect_shows_rules_resources_and_the_seeds_counts():
+    done = call("inspect", "k08", "--arch", "sm_120a")
+    assert done.exit_code == 0
+    for words in ("✓ WSUBM % TM == 0  (WSUBM=32, TM=4)", "0 bytes", "96 elements", "1024 elements", "21.3 FLOP a byte"):
+        assert words in done.stdout
+    row = json.loads(call("inspect", "k08", "--json").stdout)["rows"][0]
+    assert row["smem_bytes"] == 12288 and "registers" in row["limiters"]
+
+
+def test_verify_tells_every_layer_under_every_schedule():
+    done = call("verify", "k02", "--backend", "emulator", "--seed", "7")
+    assert done.exit_code == 0
+    for words in ("default schedule", "reverse schedule", "random schedule, seed 7"):
+        assert words in done.stdout
+    assert done.stdout.count("✓ integer") == 3 and "✗" not in done.stdout
+
+
+def test_doctor_says_what_is_there_and_how_to_get_the_rest():
+    done = call("doctor")
+    assert done.exit_code == 0
+    assert "✓ NVRTC" in done.stdout and "✓ C++ compiler" in done.stdout
+    rows = json.loads(call("doctor", "--json").stdout)["rows"]
+    assert all(row["fix"] for row in rows if not row["found"])
+
+
+def test_an_interrupt_ends_with_130_and_breaks_nothing(cold_cache):
+    command = [sys.executable, "-m", "tilewright", "ladder", "--backend", "emulator"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen(command, text=True, env=environment, start_new_session=True, **pipes)
+    running.stdout.readline()
+    time.sleep(0.7)
+    os.killpg(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert [p for p in cold_cache.rglob("*") if p.name.startswith(".writing-")] == []
+    again = call("ladder", "--backend", "emulator", *SMALL)
+    assert again.exit_code == 0

@@ -1,0 +1,91 @@
+"""Every rung that ships, in the emulator: every layer, every schedule, both placements, several configs."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.declare import enumerate_configs, rung_config, rungs
+from tilewright.epilogue import Epilogue
+from tilewright.errors import InvalidProblem
+from tilewright.lab.verifying import emulator_run, emulator_settings, problems_for, sweep
+from tilewright.problem import Problem
+from tilewright.run.emulator import EmulatorBackend
+from tilewright.verify import Verdict, verify
+from tilewright.verify.layers import check_case, make_case
+from tilewright.verify.operands import make_operands
+
+RUNGS = pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+
+
+@RUNGS
+@pytest.mark.parametrize("setting", emulator_settings("all", 1), ids=lambda s: s.label.split(",")[1].strip())
+def test_every_layer_holds_under_every_schedule(rung, setting):
+    Verdict(tuple(sweep(rung_config(rung), setting))).raise_if_wrong()
+
+
+def few_configs():
+    for rung in rungs().values():
+        configs = [c for c in enumerate_configs(rung) if c.values != rung_config(rung).values]
+        for config in random.Random(rung.number).sample(configs, min(4, len(configs))):
+            yield pytest.param(config, id=f"{rung.name} {config}")
+
+
+@pytest.mark.parametrize("config", list(few_configs()))
+def test_other_configs_are_exact_too(config):
+    problems = problems_for(config)[:9:2]
+    with EmulatorBackend(schedule="reverse") as backend:
+        verify(emulator_run(config, backend), problems, layers=("integer", "bound")).raise_if_wrong()
+
+
+@RUNGS
+def test_an_epilogue_is_applied_before_the_one_rounding(rung):
+    problem = Problem(m=128, n=64, k=32, alpha=2.0, beta=-1.0, epilogue=Epilogue(("bias", "relu")))
+    with EmulatorBackend() as backend:
+        case = make_case("integer", make_operands(problem, "integer", seed=3))
+        assert (case.expected.value == 0).any() and (case.expected.value > 0).any()
+        outcome = check_case(emulator_run(rung_config(rung), backend), case)
+    assert outcome.ok, outcome
+
+
+@pytest.mark.parametrize("mode", ["runtime", "always_read"])
+def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
+    from tilewright.compile.host import compile_host, host_source
+    from tilewright.compile.source import kernel_source
+    from tilewright.run.call import grid_of
+    from tilewright.verify.device import run_on
+
+    config = rung_config(rungs().find("k08"))
+    for beta in (0.0, 0.5):
+        problem = Problem(m=128, n=64, k=32, beta=beta)
+        binary = compile_host(host_source(kernel_source(config, problem, beta_mode=mode)))
+        with EmulatorBackend() as backend:
+            run = run_on(backend, binary, lambda p: grid_of(config, p))
+            assert verify(run, [problem], layers="integer").ok
+            operands = make_operands(problem, "integer")
+            operands.logical("c")[...] = np.nan
+            leaks = np.isnan(run(problem, operands).d).any()
+            assert leaks == (mode == "always_read" or beta != 0)
+
+
+def test_off_tile_sizes_are_refused_by_the_rung_without_guards_before_any_launch():
+    config = rung_config(rungs().find("k08"))
+    for fields in ({"m": 127}, {"n": 63}, {"k": 31}):
+        with pytest.raises(InvalidProblem, match="has no guards"):
+            config.require_problem(Problem(**{"m": 128, "n": 64, "k": 32, **fields}))
+
+
+def barriers():
+    for rung in rungs().values():
+        for index in range(rung.source.count("__syncthreads();")):
+            yield pytest.param(rung, index, id=f"{rung.name} barrier {index}")
+
+
+@pytest.mark.parametrize(("rung", "index"), list(barriers()))
+def test_each_barrier_is_missed_when_it_is_gone(rung, index):
+    parts = rung.source.split("__syncthreads();")
+    without = "__syncthreads();".join(parts[: index + 1]) + ";" + "__syncthreads();".join(parts[index + 1 :])
+    config = rung_config(dataclasses.replace(rung, source=without))
+    found = (check for setting in emulator_settings("all", 1) for check in sweep(config, setting))
+    assert any(not check.ok for check in found)
