@@ -81,7 +81,7 @@ def require_memory(problem: Problem, need_bytes: int, free_bytes: int, where: st
     """Raise InvalidProblem when the problem needs more memory than is free."""
     if need_bytes > free_bytes:
         raise InvalidProblem(
-            f"{problem}: needs {need_bytes / 2**30:.1f} GiB of {where} memory, and {free_bytes / 2**30:.1f} GiB are free; "
+            f"{problem}: needs {need_bytes / 2**30:.1f} GiB of {where} memory and {free_bytes / 2**30:.1f} GiB are free; "
             f"use smaller sizes"
         )
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tilewright.record import Record, Row, recorded_best
+from tilewright.record import Ratio, Record, Row, recorded_best
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,16 @@ def duration(time_us: float) -> str:
     return f"{time_us / 1000:.3g} ms" if time_us >= 999.5 else f"{time_us:.3g} µs"
 
 
+def percent(fraction: float) -> str:
+    """A fraction as per cent, without the sign: one decimal, two below ten."""
+    return f"{100 * fraction:.1f}" if fraction >= 0.0995 else f"{100 * fraction:.2f}"
+
+
+def share(ratio: Ratio) -> str:
+    """A ratio with its interval, in per cent."""
+    return f"{percent(ratio.median)} [{percent(ratio.low)}, {percent(ratio.high)}]"
+
+
 def _optional(value: float | None, form: str, scale: float = 1.0) -> str:
     return "" if value is None else form.format(value * scale)
 
@@ -41,8 +51,7 @@ def _registers(row: Row) -> str:
 
 
 def _ratio(row: Row) -> str:
-    ratio = row.ratio_to_baseline
-    return "" if ratio is None else f"{100 * ratio.median:.1f} [{100 * ratio.low:.1f}, {100 * ratio.high:.1f}]"
+    return "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
 
 
 NAME = Column("rung", 18, lambda r: r.rung, "bold")
@@ -59,7 +68,7 @@ TIMES = (
     Column("time", 9, lambda r: "" if r.time_us is None else duration(r.time_us)),
     Column("TFLOP/s", 8, lambda r: _optional(r.tflops, "{:.2f}")),
     Column("% of cuBLAS\n[95% interval]", 19, _ratio),
-    Column("% of FP32\npeak", 9, lambda r: _optional(r.fraction_of_peak, "{:.1f}", 100)),
+    Column("% of FP32\npeak", 9, lambda r: "" if r.fraction_of_peak is None else percent(r.fraction_of_peak)),
     Column("× the rung\nbelow", 10, lambda r: _optional(r.gain_over_below, "{:.2f}")),
 )
 
@@ -72,9 +81,9 @@ def recorded_column(records: Sequence[Record]) -> Column:
         if found is None or found.row.time_us is None:
             return ""
         p, ratio = found.row.problem, found.row.ratio_to_baseline
-        share = f", {100 * ratio.median:.1f}% of cuBLAS" if ratio is not None else ""
+        of_baseline = f", {percent(ratio.median)}% of cuBLAS" if ratio is not None else ""
         size = f"{p['m']}³" if p["m"] == p["n"] == p["k"] else f"{p['m']}×{p['n']}×{p['k']}"
-        return f"{duration(found.row.time_us)}{share} ({found.device.removeprefix('NVIDIA ')}, {size})"
+        return f"{duration(found.row.time_us)}{of_baseline} ({found.device.removeprefix('NVIDIA ')}, {size})"
 
     return Column("recorded elsewhere,\nnot this run", 38, say, "dim")
 

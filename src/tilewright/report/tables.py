@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.lab.render import duration
+from tilewright.lab.render import duration, percent, share
 from tilewright.record import Record, Row
 
 
@@ -37,14 +37,12 @@ def ladder_table(record: Record) -> str:
 
 
 def _line(row: Row) -> str:
-    ratio = row.ratio_to_baseline
-    share = f"{100 * ratio.median:.1f} [{100 * ratio.low:.1f}, {100 * ratio.high:.1f}]" if ratio else ""
     cells = (
         f"`{row.rung}`" if row.number is not None else row.rung,
         duration(row.time_us) if row.time_us is not None else "",
         f"{row.tflops:.2f}" if row.tflops is not None else "",
-        share,
-        f"{100 * row.fraction_of_peak:.1f}" if row.fraction_of_peak is not None else "",
+        share(row.ratio_to_baseline) if row.ratio_to_baseline is not None else "",
+        percent(row.fraction_of_peak) if row.fraction_of_peak is not None else "",
         f"{row.gain_over_below:.2f}" if row.gain_over_below is not None else "",
         f"{row.registers}" if row.registers is not None else "",
         f"{100 * row.occupancy:.1f}%" if row.occupancy is not None else "",

@@ -2,7 +2,7 @@
 
 The launch goes to the driver because a by-value struct, a shared-memory opt-in and launch attributes meet there.
 Works in the primary context, which torch and CuPy share, and leaves the caller's current context as it was.
-Without a driver the first question is `Device()`, asked once: kernel handles must not be touched before.
+Without a driver the first question is `Device(0)`, asked once: kernel handles must not be touched before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _probe_error() -> str | None:
         from cuda.core import Device
 
         with current_context_kept():
-            Device()
+            Device(0)
         version = check(driver.cuDriverGetVersion())
     except Exception as error:
         # pathfinder, the bindings and cuda.core each have their own; each means there is nothing to run on.
