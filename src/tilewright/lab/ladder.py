@@ -80,10 +80,8 @@ def cases_bytes(problem: Problem) -> int:
 def require_memory(problem: Problem, need_bytes: int, free_bytes: int, where: str) -> None:
     """Raise InvalidProblem when the problem needs more memory than is free."""
     if need_bytes > free_bytes:
-        raise InvalidProblem(
-            f"{problem}: needs {need_bytes / 2**30:.1f} GiB of {where} memory and {free_bytes / 2**30:.1f} GiB are free; "
-            f"use smaller sizes"
-        )
+        need, free = (f"{size / 2**30:.1f} GiB" for size in (need_bytes, free_bytes))
+        raise InvalidProblem(f"{problem}: needs {need} of {where} memory and {free} are free; use smaller sizes")
 
 
 def cases_at_size(problem: Problem) -> list[Case]:

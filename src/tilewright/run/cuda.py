@@ -50,7 +50,7 @@ def _probe_error() -> str | None:
         version = check(driver.cuDriverGetVersion())
     except Exception as error:
         # pathfinder, the bindings and cuda.core each have their own; each means there is nothing to run on.
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         return f"no usable GPU: {reason}. With an NVIDIA card, install its driver (R580 or newer)"
     if version < OLDEST_DRIVER:
         return (
