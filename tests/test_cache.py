@@ -120,6 +120,24 @@ def test_eight_processes_on_one_cold_cache_all_succeed(cold_cache):
     assert len([p for p in cold_cache.rglob("*.bin")]) == 3
 
 
+def test_one_process_builds_what_several_want(cold_cache):
+    """Each build takes half a second and writes a line; the others wait and take what was built."""
+    code = (
+        "import sys, time\n"
+        "from tilewright.compile import cache\n"
+        "from tilewright.compile.binary import Binary\n"
+        "def build(key):\n"
+        "    open(sys.argv[1], 'a').write('built\\n')\n"
+        "    time.sleep(0.5)\n"
+        "    return Binary('k', 'sm_90a', b'x', key, 'c')\n"
+        "print(cache.load_or_build('ab' * 32, build).payload)\n"
+    )
+    log = cold_cache.with_name("built.txt")
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(log)], stdout=subprocess.PIPE) for _ in range(4)]
+    assert {process.communicate(timeout=60)[0] for process in processes} == {b"b'x'\n"}
+    assert log.read_text() == "built\n"
+
+
 def test_a_cache_path_with_other_letters_works(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path / "dépôt µ"))
     cache.store(entry())

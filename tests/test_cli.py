@@ -34,7 +34,7 @@ def test_the_ladder_without_a_gpu_verifies_every_rung_and_claims_no_time():
     for rung in rungs().values():
         line = next(line for line in done.stdout.splitlines() if line.startswith(rung.name))
         assert "✓ exact" in line
-        assert rung.lesson in done.stdout
+        assert rung.summary in done.stdout
     assert "256×256×256" in done.stdout
     header = done.stdout.splitlines()[:6]
     assert any("recorded elsewhere" in line for line in header) and not any("TFLOP/s" in line for line in header)
@@ -175,7 +175,7 @@ def test_no_driver_is_said_when_a_gpu_is_named():
 
 
 def test_rungs_lists_every_rung_and_explains_one():
-    assert all(rung.lesson in call("rungs").stdout for rung in rungs().values())
+    assert all(rung.summary in call("rungs").stdout for rung in rungs().values())
     whole = call("rungs", "k08").stdout
     assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k04" in whole
     listed = json.loads(call("rungs", "--json").stdout)

@@ -9,6 +9,7 @@ from tilewright.arch import ARCHS, get_arch
 from tilewright.declare import (
     Config,
     Expr,
+    Lesson,
     Param,
     Rung,
     accesses,
@@ -37,8 +38,8 @@ def tiny(**fields) -> Rung:
         "track": "simt",
         "builds_on": None,
         "title": "tiny",
-        "lesson": "Nothing.",
-        "text": "Nothing.",
+        "summary": "Nothing.",
+        "lesson": Lesson(idea="", prediction="", cost="", expires=""),
         "params": (
             Param("BM", 32, (16, 32), "rows"),
             Param("STAGES", 2, (1, 2, 4, 8), "stages"),
@@ -258,7 +259,8 @@ def test_a_rule_without_a_value_and_nothing_before_it_is_the_declarations_fault(
 MODULE = """
 from tilewright.declare import *
 RUNG = Rung(
-    number={number}, track="simt", builds_on={builds_on!r}, title="", lesson=".", text="", params=(),
+    number={number}, track="simt", builds_on={builds_on!r}, title="", summary=".", params=(),
+    lesson=Lesson(idea="", prediction="", cost="", expires=""),
     launch=launch(grid=("1", "1", "1"), block=("32", "1", "1")),
     accesses=accesses(k_step="1", results="1", global_loads="1"),
 )

@@ -43,7 +43,7 @@ def test_the_readmes_tables_are_the_records():
 def test_the_readmes_output_has_every_rung_with_its_lesson(rung):
     shown = section("ladder")
     assert re.search(rf"^{rung.name} +✓ exact", shown, re.MULTILINE)
-    assert rung.lesson in shown
+    assert rung.summary in shown
 
 
 def test_every_record_says_where_it_comes_from():

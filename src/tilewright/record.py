@@ -44,7 +44,7 @@ class Row:
     problem: dict[str, Any]
     number: int | None = None
     track: str | None = None
-    lesson: str | None = None
+    summary: str | None = None
     config: dict[str, int] | None = None
     arch: str | None = None
     backend: str | None = None

@@ -8,12 +8,13 @@ written costs one warning for the process and never a result. Owns files only; w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tilewright.compile.binary import Binary
@@ -61,6 +62,27 @@ def load(key: str) -> Binary | None:
     return binary if binary.key == key else None
 
 
+@contextlib.contextmanager
+def building(key: str) -> Iterator[None]:
+    """Hold the right to build `key`, so that several processes on one cold cache build it once.
+
+    A cache that cannot be written has no lock: then each builds for itself.
+    """
+    import filelock
+
+    lock = filelock.FileLock(cache_dir() / "locks" / key[:2])
+    try:
+        Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except (OSError, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def store(binary: Binary) -> None:
     """Keep `binary` under its key. Warns once for the process if that is not possible."""
     meta = json.dumps(binary.meta()).encode()
@@ -77,6 +99,19 @@ def store(binary: Binary) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         _warn_once(error)
+
+
+def load_or_build(key: str, build: Callable[[str], Binary]) -> Binary:
+    """The binary under `key`, built and stored if it isn't there. Raises what `build` raises."""
+    found = load(key)
+    if found is not None:
+        return found
+    with building(key):
+        found = load(key)
+        if found is None:
+            found = build(key)
+            store(found)
+    return found
 
 
 def _warn_once(error: OSError) -> None:

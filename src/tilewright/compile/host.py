@@ -187,29 +187,27 @@ def compile_host(source: KernelSource) -> Binary:
     The text must end with `host_epilogue`. Raises CompileFailed with the compiler's message, and NoCompiler.
     """
     compiler = find_compiler()
-    key = host_key(source)
-    if (found := cache.load(key)) is not None:
-        return found
-    headers = (*_pairs(tree_text(INCLUDE_DIR)), *_pairs(tree_text(EMULATOR_DIR)))
-    files = {name: _spell(text, compiler) for name, text in (*headers, ("source.cpp", source.text))}
-    payload, log = _compile(compiler, _kernel_flags(compiler), source.name, files)
-    binary = Binary(source.entry, instruction_set(), payload, key, compiler.version, log)
-    cache.store(binary)
-    return binary
+
+    def build(key: str) -> Binary:
+        headers = (*_pairs(tree_text(INCLUDE_DIR)), *_pairs(tree_text(EMULATOR_DIR)))
+        files = {name: _spell(text, compiler) for name, text in (*headers, ("source.cpp", source.text))}
+        payload, log = _compile(compiler, _kernel_flags(compiler), source.name, files)
+        return Binary(source.entry, instruction_set(), payload, key, compiler.version, log)
+
+    return cache.load_or_build(host_key(source), build)
 
 
 def runner() -> Binary:
     """The emulator's runner as an executable, from the cache where it is there. Raises NoCompiler, CompileFailed."""
     compiler = find_compiler()
-    key = _key(compiler, RUNNER_FLAGS, tree_text(EMULATOR_DIR))
-    if (found := cache.load(key)) is not None:
-        return found
-    files = dict(_pairs(tree_text(EMULATOR_DIR)))
-    files["source.cpp"] = files.pop("runner.cpp")
-    payload, log = _compile(compiler, RUNNER_FLAGS, "runner", files)
-    binary = Binary("main", instruction_set(), payload, key, compiler.version, log)
-    cache.store(binary)
-    return binary
+
+    def build(key: str) -> Binary:
+        files = dict(_pairs(tree_text(EMULATOR_DIR)))
+        files["source.cpp"] = files.pop("runner.cpp")
+        payload, log = _compile(compiler, RUNNER_FLAGS, "runner", files)
+        return Binary("main", instruction_set(), payload, key, compiler.version, log)
+
+    return cache.load_or_build(_key(compiler, RUNNER_FLAGS, tree_text(EMULATOR_DIR)), build)
 
 
 def _pairs(parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:

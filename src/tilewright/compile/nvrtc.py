@@ -87,10 +87,10 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     Raises CompileFailed with the compiler's message, or when this NVRTC doesn't know the architecture.
     """
     _require_arch(arch)
-    key = cubin_key(source, arch)
-    cached = binary_cache.load(key)
-    if cached is not None:
-        return cached
+    return binary_cache.load_or_build(cubin_key(source, arch), lambda key: _compile(source, arch, key))
+
+
+def _compile(source: KernelSource, arch: ArchSpec, key: str) -> Binary:
     cuda_core = _cuda_core()
     options = cuda_core.ProgramOptions(
         name=source.file,
@@ -110,7 +110,7 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
             f"{source.name} for {arch.name}: NVRTC {nvrtc_version()} says:\n{message}", message
         ) from error
     report = log.getvalue().replace("\0", "").strip()
-    binary = Binary(
+    return Binary(
         entry=source.entry,
         target=arch.name,
         payload=bytes(code),
@@ -119,5 +119,3 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
         log=report,
         resources=read_report(report),
     )
-    binary_cache.store(binary)
-    return binary

@@ -119,11 +119,39 @@ def accesses(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What a rung teaches, in a few short sentences each.
+
+    `idea` is what it does, `prediction` what it should change and why, `cost` what it takes in return, `expires` when
+    it stops being right. The outcome is not here: it is a record's.
+    """
+
+    idea: str
+    prediction: str
+    cost: str
+    expires: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What the documents this ladder began from report for the step.
+
+    `time_ms` and `percent_of_cublas` are an article's, 4096³ on a card with 84 SMs (sm_120). `chapter_step` and
+    `chapter_percent` are a course chapter's, whose percentages it calls of peak and which look like of cuBLAS.
+    """
+
+    time_ms: float | None = None
+    percent_of_cublas: float | None = None
+    chapter_step: int | None = None
+    chapter_percent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rung:
     """One rung of the ladder.
 
-    `number` is permanent, `builds_on` names the rung it is a step from (None for a root), `lesson` is one
-    sentence. `unguarded_when` is the expression over sizes and constants under which no tail guard is needed:
+    `number` is permanent, `builds_on` names the rung it is a step from (None for a root), `summary` is the lesson in
+    one sentence. `unguarded_when` is the expression over sizes and constants under which no tail guard is needed:
     the kernel then sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so.
     `kernel` names another rung's `.cu` where only constants differ. `name` and `source` are filled in by
     discovery from the files' stem.
@@ -133,8 +161,8 @@ class Rung:
     track: str
     builds_on: str | None
     title: str
-    lesson: str
-    text: str
+    summary: str
+    lesson: Lesson
     params: tuple[Param, ...]
     launch: Launch
     accesses: Accesses
@@ -143,6 +171,7 @@ class Rung:
     shared: tuple[Shared, ...] = ()
     requires: Requires = field(default_factory=Requires)
     unguarded_when: Expr | None = None
+    published: Published = field(default_factory=Published)
     kernel: str | None = None
     name: str = ""
     source: str = ""

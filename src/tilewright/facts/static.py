@@ -42,7 +42,7 @@ def bare_row(config: Config, problem: Problem) -> Row:
         rung=rung.name,
         number=rung.number,
         track=rung.track,
-        lesson=rung.lesson,
+        summary=rung.summary,
         problem=problem_fields(problem),
         config=dict(config.values),
     )

@@ -32,7 +32,7 @@ def inspect_rung(
         return 0
     console = standard_output()
     console.print(Text(f"{rung.name} on {arch.name}, {problem}", style="bold"))
-    console.print(Text(f"  {rung.lesson}\n", style="dim"), soft_wrap=True)
+    console.print(Text(f"  {rung.summary}\n", style="dim"), soft_wrap=True)
     _print_constants(console, config)
     _print_rules(console, config, arch, problem)
     _print_resources(console, config, row)

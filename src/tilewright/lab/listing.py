@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -23,7 +24,7 @@ def show_rungs(query: str | None, *, as_json: bool) -> int:
     for rung in chosen:
         line = Text(f"{rung.name:<18}", style="bold").append(f"  {rung_config(rung)}", style="cyan not bold")
         console.print(line, soft_wrap=True)
-        console.print(Text(f"  {rung.lesson}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {rung.summary}", style="dim"), soft_wrap=True)
         if query is not None:
             _print_whole(console, rung)
     return 0
@@ -37,8 +38,8 @@ def described(rung: Rung) -> dict[str, Any]:
         "track": rung.track,
         "title": rung.title,
         "builds_on": rung.builds_on,
-        "lesson": rung.lesson,
-        "text": rung.text,
+        "summary": rung.summary,
+        "lesson": asdict(rung.lesson),
         "config": rung_config(rung).constants,
         "params": {p.name: {"default": p.default, "values": p.values, "doc": p.doc} for p in rung.params},
         "rules": [{"kind": r.kind, "expr": r.expr.text, "reason": r.reason} for r in rung.rules],
@@ -47,7 +48,9 @@ def described(rung: Rung) -> dict[str, Any]:
 
 def _print_whole(console: Console, rung: Rung) -> None:
     console.print(f"\nbuilds on {rung.builds_on or 'nothing'}\n")
-    console.print(Padding(Text(" ".join(rung.text.split())), (0, 2)))
+    for heading, words in asdict(rung.lesson).items():
+        console.print(Text(heading, style="cyan"))
+        console.print(Padding(Text(" ".join(words.split())), (0, 2)))
     console.print("\nparameters")
     for param in rung.params:
         values = " ".join(str(v) for v in param.values)

@@ -102,7 +102,7 @@ def _verified(row: Row, config: Config, gpu: CudaBackend, cases: list[Case]) -> 
 def _baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:
     """The baseline's row, verified like a rung; proved not to use TF32."""
     row = Row(
-        rung=BASELINE, problem=problem_fields(problem), backend="cuda", lesson=f"the baseline: {baseline.version}"
+        rung=BASELINE, problem=problem_fields(problem), backend="cuda", summary=f"the baseline: {baseline.version}"
     )
 
     def launch(posed: Problem, addresses: dict[str, int]) -> None:

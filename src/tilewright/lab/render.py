@@ -126,8 +126,8 @@ def row_lines(columns: Sequence[Column], row: Row) -> list[Text]:
     lines = [line]
     if row.failure is not None:
         lines.append(Text(f"  {row.verdict}", style="red"))
-    elif row.lesson is not None:
-        lines.append(Text(f"  {row.lesson}", style="dim italic"))
+    elif row.summary is not None:
+        lines.append(Text(f"  {row.summary}", style="dim italic"))
     return lines
 
 

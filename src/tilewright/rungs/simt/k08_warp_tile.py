@@ -1,18 +1,39 @@
-from tilewright.declare import Param, Rung, accesses, binary_rule, config_rule, derived, launch, problem_rule, shared
+from tilewright.declare import (
+    Lesson,
+    Param,
+    Published,
+    Rung,
+    accesses,
+    binary_rule,
+    config_rule,
+    derived,
+    launch,
+    problem_rule,
+    shared,
+)
 
 RUNG = Rung(
     number=8,
     track="simt",
     builds_on="k04_shared_tile",
     title="warp tiling",
-    lesson="Give each warp a compact rectangle, each thread a patch of it in registers: FMAs, not loads, set the pace.",
-    text="""\
+    summary="Give each warp a compact rectangle, each thread a patch in registers: FMAs, not loads, set the pace.",
+    lesson=Lesson(
+        idea="""\
 Three levels of tiles. The CTA's lies in shared memory; each warp takes a contiguous WM × WN rectangle of the result;
 each thread keeps WMITER × WNITER patches of TM × TN results in registers. Per step along k a thread reads
-WMITER·TM + WNITER·TN shared elements and multiplies every one of A's with every one of B's, an outer product. The warp
-level decides which lanes ask together: one warp-wide read spans WSUBM rows or WSUBN columns, where dividing `threadIdx`
-alone would smear it over the whole CTA tile. WMITER is not chosen: it is what is left once the other sizes are, and if
-it does not come out whole the kernel is not slow but wrong, which is why the rules stand here and not in a comment.""",
+WMITER·TM + WNITER·TN shared elements and multiplies every one of A's with every one of B's, an outer product. WMITER is
+not chosen: it is what is left once the other sizes are, and if it does not come out whole the kernel is not slow but
+wrong, which is why the rules stand in the declaration and not in a comment.""",
+        prediction="""\
+The warp level decides which lanes ask together: one warp-wide read spans WSUBM rows or WSUBN columns, where dividing
+`threadIdx` alone would smear it over the whole CTA tile. Smaller CTAs pack several to an SM, so one waits at its
+barrier while others work. The access counts say that the oblong tile is worse; they do not model either of these.""",
+        cost="Registers, hence occupancy; the transposed store of A conflicts in the banks.",
+        expires="""\
+The shape came out of a search over a kernel that stalls at every barrier, where many small CTAs help. Once copies run
+ahead of the arithmetic, fewer and fatter threads win.""",
+    ),
     params=(
         Param("BM", 128, (32, 64, 128, 256), "rows of the CTA tile"),
         Param("BN", 64, (32, 64, 128, 256), "columns of the CTA tile"),
@@ -79,4 +100,5 @@ it does not come out whole the kernel is not slow but wrong, which is why the ru
         shared_loads="NUM_THREADS * BK * (WMITER * TM + WNITER * TN)",
         shared_stores="BK * (BM + BN)",
     ),
+    published=Published(time_ms=4.68, percent_of_cublas=81.6),
 )
