@@ -8,6 +8,7 @@ import pytest
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.declare import rung_config, rungs
+from tilewright.declare.tensor_map import ELEMENT_BYTES, SPAN_BYTES, TensorMap
 from tilewright.errors import InvalidProblem
 from tilewright.lab.verifying import Setting, cuda_run, emulator_run, sweep
 from tilewright.problem import Problem
@@ -16,6 +17,7 @@ from tilewright.run.call import gemm_with
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Grid
+from tilewright.run.tensor_map import encode_for_driver
 from tilewright.verify.layers import Verdict
 from tilewright.verify.operands import make_operands
 
@@ -152,3 +154,13 @@ def test_host_arrays_are_refused_by_a_gpu_and_named():
 def test_more_memory_than_there_is_is_refused_before_allocating():
     with CudaBackend() as gpu, pytest.raises(InvalidProblem, match="GiB"):
         gpu.alloc(1 << 42, label="A")
+
+
+def test_the_driver_takes_every_tensor_map_that_the_rules_take():
+    with CudaBackend() as gpu, gpu.current():
+        address = gpu.alloc(1 << 20, label="A").address
+        for dtype in ELEMENT_BYTES:
+            for swizzle, span in SPAN_BYTES.items():
+                cols = min(span // ELEMENT_BYTES[dtype], 256)
+                made = TensorMap(dtype=dtype, rows=99, cols=cols, ld=cols, box_rows=256, box_cols=cols, swizzle=swizzle)
+                assert any(encode_for_driver(made, address).words)
