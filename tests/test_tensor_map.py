@@ -29,6 +29,10 @@ def test_a_box_counts_whole_bytes_even_past_the_edge():
         ({"box_cols": 0}, "box_cols=0"),
         ({"box_cols": 12}, "a box's row is a multiple of 16 bytes"),
         ({"box_cols": 128}, "fits the swizzle's span"),
+        (
+            {"dtype": "float32", "cols": 256, "ld": 256, "box_rows": 256, "box_cols": 256, "swizzle": "none"},
+            "fits a CTA's shared memory",
+        ),
     ],
 )
 def test_the_hardwares_limits_are_rules(fields, words):

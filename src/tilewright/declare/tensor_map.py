@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     config_rule("1 <= box_rows <= 256 and 1 <= box_cols <= 256", "a box has 1 to 256 elements a dimension"),
     config_rule("box_cols * element_bytes % 16 == 0", "a box's row is a multiple of 16 bytes"),
     config_rule("box_cols * element_bytes <= span_bytes", "a box's row fits the swizzle's span"),
+    config_rule("box_rows * box_cols * element_bytes <= 232448", "a box fits a CTA's shared memory"),
 )
 
 
