@@ -63,3 +63,22 @@ def test_the_opt_in_above_48_kb_is_made_on_each_device(torch):
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(NoDevice, match="device 99: this machine has"):
         CudaBackend(99)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_the_ladder_measures_every_arm_on_the_device_named(device, capsys):
+    import json
+
+    from tilewright.lab.ladder_command import LadderRequest, run_ladder
+
+    if device >= len(probe()):
+        pytest.skip("needs two GPUs")
+    request = LadderRequest(512, 512, 512, ["k02", "k08"], [], "sm_90a", "cuda", device, 20, 10.0)
+    assert run_ladder(request, as_json=True) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [row["rung"] for row in record["rows"]] == ["k02_coalesced", "k08_warp_tile", "cuBLAS"]
+    for row in record["rows"]:
+        assert row["verified"] and row["time_us"] > 0 and len(row["samples_us"]) >= 20
+    ratio = record["rows"][1]["ratio_to_baseline"]
+    assert 0 < ratio["low"] <= ratio["median"] <= ratio["high"] < 2
+    assert record["environment"]["measurement"]["median_sm_mhz"] > 0

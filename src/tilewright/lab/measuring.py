@@ -111,8 +111,9 @@ def _baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases:
         baseline.gemm(posed, a, b, c, d, gpu.stream)
 
     try:
-        prove_ieee(baseline, gpu, gpu.stream)
-        return judged(row, verified_at_size(run_with(gpu, launch), cases))
+        with gpu.current():
+            prove_ieee(baseline, gpu, gpu.stream)
+            return judged(row, verified_at_size(run_with(gpu, launch), cases))
     except TilewrightError as error:
         return failed(row, error)
 
