@@ -152,19 +152,25 @@ def instruction_set() -> str:
     return "x86-64-v3" if has_v3 else "x86-64"
 
 
+def instruction_flags() -> tuple[str, ...]:
+    """The flags for `instruction_set`."""
+    return tuple(V3_FEATURES.values()) if instruction_set() == "x86-64-v3" else ()
+
+
 def _kernel_flags(compiler: HostCompiler) -> tuple[str, ...]:
     own = () if compiler.family == "gcc" else ("-Wno-pass-failed",)
-    return (*KERNEL_FLAGS, *own, *(V3_FEATURES.values() if instruction_set() == "x86-64-v3" else ()))
+    return (*KERNEL_FLAGS, *own, *instruction_flags())
 
 
 def host_key(source: KernelSource) -> str:
     """The cache key of `source` compiled here: text, headers, flags, compiler, instruction set. Raises NoCompiler."""
     compiler = find_compiler()
     headers = (*tree_text(INCLUDE_DIR), *tree_text(EMULATOR_DIR))
-    return _key(compiler, _kernel_flags(compiler), (source.entry, source.text, *headers))
+    return content_key(compiler, _kernel_flags(compiler), (source.entry, source.text, *headers))
 
 
-def _key(compiler: HostCompiler, flags: tuple[str, ...], parts: tuple[str, ...]) -> str:
+def content_key(compiler: HostCompiler, flags: tuple[str, ...], parts: tuple[str, ...]) -> str:
+    """The cache key of `parts` compiled by `compiler` with `flags` for this machine."""
     return cache.content_key(
         ("host", *compiler.command, compiler.version, *flags, str(GCC_UNROLL), instruction_set(), *parts)
     )
@@ -181,6 +187,12 @@ def _spell(text: str, compiler: HostCompiler) -> str:
     return re.sub(r"^([ \t]*)#pragma unroll\b[ \t(]*(\d*)[ \t)]*$", pragma, text, flags=re.MULTILINE)
 
 
+def source_files(source: KernelSource, compiler: HostCompiler) -> dict[str, str]:
+    """`source` as 'source.cpp' with every header it may include, by relative name."""
+    headers = (*_pairs(tree_text(INCLUDE_DIR)), *_pairs(tree_text(EMULATOR_DIR)))
+    return {name: _spell(text, compiler) for name, text in (*headers, ("source.cpp", source.text))}
+
+
 def compile_host(source: KernelSource) -> Binary:
     """`source` as a shared object for the runner, from the cache where it is there.
 
@@ -189,39 +201,43 @@ def compile_host(source: KernelSource) -> Binary:
     compiler = find_compiler()
 
     def build(key: str) -> Binary:
-        headers = (*_pairs(tree_text(INCLUDE_DIR)), *_pairs(tree_text(EMULATOR_DIR)))
-        files = {name: _spell(text, compiler) for name, text in (*headers, ("source.cpp", source.text))}
-        payload, log = _compile(compiler, _kernel_flags(compiler), source.name, files)
+        payload, log = compile_files(compiler, _kernel_flags(compiler), source.name, source_files(source, compiler))
         return Binary(source.entry, instruction_set(), payload, key, compiler.version, log)
 
     return cache.load_or_build(host_key(source), build)
 
 
-def runner() -> Binary:
+def runner(more_flags: tuple[str, ...] = ()) -> Binary:
     """The emulator's runner as an executable, from the cache where it is there. Raises NoCompiler, CompileFailed."""
     compiler = find_compiler()
+    flags = (*RUNNER_FLAGS, *more_flags)
 
     def build(key: str) -> Binary:
         files = dict(_pairs(tree_text(EMULATOR_DIR)))
         files["source.cpp"] = files.pop("runner.cpp")
-        payload, log = _compile(compiler, RUNNER_FLAGS, "runner", files)
+        payload, log = compile_files(compiler, flags, "runner", files)
         return Binary("main", instruction_set(), payload, key, compiler.version, log)
 
-    return cache.load_or_build(_key(compiler, RUNNER_FLAGS, tree_text(EMULATOR_DIR)), build)
+    return cache.load_or_build(content_key(compiler, flags, tree_text(EMULATOR_DIR)), build)
 
 
 def _pairs(parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     return zip(parts[::2], parts[1::2], strict=True)
 
 
-def _compile(compiler: HostCompiler, flags: tuple[str, ...], name: str, files: dict[str, str]) -> tuple[bytes, str]:
-    """Compile 'source.cpp' of `files`, which holds all it includes: nothing of this machine's paths gets in."""
+def compile_files(
+    compiler: HostCompiler, flags: tuple[str, ...], name: str, files: dict[str, str], *, main: str = "source.cpp"
+) -> tuple[bytes, str]:
+    """Output and log of compiling `main` of `files`, which hold all it includes: no path of this machine gets in.
+
+    Raises CompileFailed.
+    """
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         for relative, text in files.items():
             path = Path(folder, relative)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        command = (*compiler.command, "source.cpp", "-I.", f"-ffile-prefix-map={folder}=.", *flags, "-o", "output")
+        command = (*compiler.command, main, "-I.", f"-ffile-prefix-map={folder}=.", *flags, "-o", "output")
         try:
             answer = _run(command, folder=folder, timeout_s=600)
         except (OSError, subprocess.SubprocessError) as error:

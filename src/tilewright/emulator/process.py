@@ -62,6 +62,15 @@ class Launch:
         return b"kernel " + os.fsencode(binary_file(self.kernel)) + b"\n" + "\n".join(lines).encode()
 
 
+@dataclass(frozen=True, slots=True)
+class More:
+    """Another runner than the fast one, with the lines it is told besides and the descriptors they name."""
+
+    runner: Binary
+    lines: Sequence[str]
+    descriptors: Sequence[int]
+
+
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tilewright-run-")
@@ -79,19 +88,20 @@ def binary_file(binary: Binary) -> Path:
     return path
 
 
-def run(launch: Launch, *, timeout_s: float) -> dict[str, Any]:
+def run(launch: Launch, *, timeout_s: float, more: More | None = None) -> dict[str, Any]:
     """Run the launch to its end and return the runner's report, whose 'ok' tells whether the kernel finished.
 
     What the kernel prints goes to standard error. Raises TimedOut, and LaunchFailed if there is no report.
     """
     name = launch.kernel.entry
-    command = [os.fspath(binary_file(runner()))]
+    command = [os.fspath(binary_file(more.runner if more else runner()))]
+    text = launch.text() + "".join(f"\n{line}" for line in (more.lines if more else ())).encode()
     try:
         answer = subprocess.run(
             command,
-            input=launch.text(),
+            input=text,
             capture_output=True,
-            pass_fds=[array.descriptor for array in launch.arrays],
+            pass_fds=[*(array.descriptor for array in launch.arrays), *(more.descriptors if more else ())],
             timeout=timeout_s,
             check=False,
         )

@@ -12,6 +12,7 @@ import os
 from typing import Any, Self
 
 from tilewright.compile.binary import Binary
+from tilewright.compile.traced import TRACED
 from tilewright.emulator import process, report
 from tilewright.emulator.memory import DeviceArray, DeviceMemory, Placement
 from tilewright.errors import InvalidInput
@@ -34,6 +35,8 @@ class EmulatorBackend:
     """
 
     name = "emulator"
+    takes_traced = False
+    """Whether its binaries come from `compile_traced` or from `compile_host`."""
 
     def __init__(
         self,
@@ -91,6 +94,9 @@ class EmulatorBackend:
         `binary` comes from `compile_host`. Launches are synchronous and in order; `stream` is ignored.
         """
         _check_geometry(binary, grid)
+        if binary.target.endswith(TRACED) != self.takes_traced:
+            needed = "compile_traced" if self.takes_traced else "compile_host"
+            raise InvalidInput(f"{binary.entry}: compiled for {binary.target}; compile it with {needed} instead")
         launch = process.Launch(
             kernel=binary,
             grid=grid.grid,
@@ -103,13 +109,17 @@ class EmulatorBackend:
             arrays=self._memory.arrays(),
             args=bytes(args),
         )
-        answer = process.run(launch, timeout_s=self._timeout_s)
+        answer = self._run(launch)
         if not answer["ok"]:
             raise report.failure(answer, launch, self._memory)
         self._last_kernel_ns = int(answer["kernel_ns"])
         for array in launch.arrays:
             if (offset := array.overwritten()) is not None:
                 raise report.overwritten(array, offset, launch)
+
+    def _run(self, launch: process.Launch) -> dict[str, Any]:
+        """The runner's report on one launch."""
+        return process.run(launch, timeout_s=self._timeout_s)
 
     def synchronize(self) -> None:
         """Return: every launch has ended already."""

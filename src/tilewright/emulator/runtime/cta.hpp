@@ -7,7 +7,7 @@
 #include "async_copy.hpp"
 #include "context.hpp"
 #include "kernel.hpp"
-#include "launch.hpp"
+#include "observer.hpp"
 #include "stacks.hpp"
 
 enum class WaitKind { syncthreads };
@@ -32,7 +32,8 @@ struct Thread {
 
 class Cta {
  public:
-  Cta(const Launch& launch, const Kernel& kernel) : launch_(launch), kernel_(kernel), threads_(launch.threads()) {
+  Cta(const Launch& launch, const Kernel& kernel)
+      : launch_(launch), kernel_(kernel), threads_(launch.threads()), observer_(launch, launch.threads()) {
     if (!stacks_.allocate(launch.threads())) fail_setup("no memory for the threads' stacks", "mmap failed");
     allocate_dynamic_smem();
     for (int i = 0; i < launch.threads(); ++i) {
@@ -50,6 +51,7 @@ class Cta {
     random_ = Random(launch_.seed, linear);
     kernel_.poison_shared();
     memset(dynamic_smem_, 0xFF, launch_.dynamic_smem_bytes);
+    observer_.begin_cta(linear, static_smem(), dynamic_extent());
     exited_ = arrived_ = 0;
     diverged_ = false;
     for (int i = 0; i < launch_.threads(); ++i) {
@@ -60,6 +62,7 @@ class Cta {
     current_ = ready_[next_ready_++];
     switch_context(outside_, threads_[current_].context);
     current_ = none;
+    observer_.end_cta();
   }
 
   void syncthreads(Site site) {
@@ -70,20 +73,33 @@ class Cta {
     run_next();
   }
 
-  void issue_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site) {
+  void issue_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site, const void* caller) {
     check_copy(smem, gmem, bytes, source_bytes, site);
     copy_site_ = site;
+    observer_.copy(current_, smem, gmem, bytes, source_bytes, code_site(caller));
     touch(smem, bytes);
     if (source_bytes != 0) touch(gmem, source_bytes);
     threads_[current_].copies.issue(smem, gmem, bytes, source_bytes, launch_.completion, random_);
     copy_site_ = {};
   }
-  void commit_copies() { threads_[current_].copies.commit(); }
-  void wait_copies(unsigned pending_groups) { threads_[current_].copies.wait(pending_groups); }
+  void commit_copies() {
+    threads_[current_].copies.commit();
+    observer_.commit_copies(current_);
+  }
+  void wait_copies(unsigned pending_groups) {
+    threads_[current_].copies.wait(pending_groups);
+    observer_.wait_copies(current_, pending_groups);
+  }
 
   bool running() const { return current_ != none; }
   const Launch& launch() const { return launch_; }
   const Kernel& kernel() const { return kernel_; }
+  Observer& observer() { return observer_; }
+  int current() const { return current_; }
+  // The instruction before `caller`, a return address, as an offset in the kernel's shared object.
+  uint32_t code_site(const void* caller) const {
+    return static_cast<uint32_t>(kernel_.code_offset(reinterpret_cast<uintptr_t>(caller) - 1));
+  }
   tilewright_index index() const { return index_; }
   tilewright_index thread_index() const { return threads_[current_].index; }
   unsigned char* dynamic_smem() const { return dynamic_smem_; }
@@ -117,6 +133,14 @@ class Cta {
     dynamic_smem_ = dynamic_smem_end_ - bytes;
   }
 
+  Extent static_smem() const {
+    return {reinterpret_cast<uintptr_t>(kernel_.shared()), kernel_.shared_bytes(), kernel_.shared_bytes()};
+  }
+  Extent dynamic_extent() const {
+    return {reinterpret_cast<uintptr_t>(dynamic_smem_), launch_.dynamic_smem_bytes,
+            static_cast<size_t>(dynamic_smem_end_ - dynamic_smem_)};
+  }
+
   // Only a random order is another one each time.
   void ready_all() {
     bool same_again = launch_.order != Order::random && !ready_.empty();
@@ -140,6 +164,7 @@ class Cta {
   void release_syncthreads() {
     if (diverged_) report_deadlock();
     arrived_ = 0;
+    observer_.barrier();
     ready_all();
   }
 
@@ -197,6 +222,7 @@ class Cta {
   Wait arriving_{};  // the first to arrive at the barrier now filling
   bool diverged_ = false;
   Site copy_site_;
+  Observer observer_;
 };
 
 // The CTA that the calling OS thread runs.

@@ -32,10 +32,15 @@ class Kernel {
 
   // Fills the calling OS thread's static shared memory with 0xFF: what a kernel reads before writing is NaN.
   void poison_shared() const {
-    if (tls_bytes_ == 0) return;
-    size_t start[2] = {tls_module_, 0};
-    memset(__tls_get_addr(start), 0xFF, tls_bytes_);
+    if (tls_bytes_ != 0) memset(shared(), 0xFF, tls_bytes_);
   }
+
+  // The calling OS thread's static shared memory; null where the kernel has none.
+  void* shared() const {
+    size_t start[2] = {tls_module_, 0};
+    return tls_bytes_ != 0 ? __tls_get_addr(start) : nullptr;
+  }
+  size_t shared_bytes() const { return tls_bytes_; }
 
   // The address's offset in the shared object, or -1 if it lies elsewhere.
   long code_offset(uintptr_t address) const {

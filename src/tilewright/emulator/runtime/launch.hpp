@@ -12,6 +12,7 @@
 
 #include "abi.hpp"
 #include "schedule.hpp"
+#include "trace/request.hpp"
 
 struct Mapping {
   unsigned long address;
@@ -30,6 +31,7 @@ struct Launch {
   Completion completion = Completion::latest;
   std::vector<Mapping> mappings;
   std::vector<unsigned char> args;
+  TraceRequest trace;
 
   int threads() const { return static_cast<int>(block.x * block.y * block.z); }
   uint64_t ctas() const { return uint64_t{grid.x} * grid.y * grid.z; }
@@ -90,6 +92,9 @@ inline bool parse_line(const char* key, const char* value, Launch& launch) {
   if (is("schedule")) return parse_schedule(value, launch);
   if (is("async")) return parse_completion(value, launch.completion);
   if (is("map")) return parse_mapping(value, launch.mappings);
+  if (is("trace")) return launch.trace.parse_trace(value);
+  if (is("static")) return launch.trace.parse_static(value);
+  if (is("array")) return launch.trace.parse_array(value);
   if (is("args")) return parse_args(value, launch.args);
   return false;
 }

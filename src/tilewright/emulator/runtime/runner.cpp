@@ -8,6 +8,9 @@
 #include <time.h>
 
 #include "faults.hpp"
+#ifdef TILEWRIGHT_TRACE
+#include "trace/hooks.hpp"
+#endif
 
 namespace {
 
@@ -26,6 +29,7 @@ void* run_sm(void* data) {
   Cta cta(grid.launch, grid.kernel);
   this_cta = &cta;
   for (uint64_t i; (i = grid.next++) < grid.launch.ctas();) cta.run(grid.order.empty() ? i : grid.order[i]);
+  cta.observer().finish();
   this_cta = nullptr;
   return nullptr;
 }
@@ -61,6 +65,7 @@ void run_grid(const Launch& launch, const Kernel& kernel) {
   for (pthread_t& sm : sms)
     if (pthread_create(&sm, nullptr, run_sm, &grid) != 0) fail_setup("no OS thread", strerror(errno));
   for (pthread_t sm : sms) pthread_join(sm, nullptr);
+  Observer::write_totals(launch);
 }
 
 void limit_process() {
@@ -80,7 +85,7 @@ unsigned char* tilewright_dynamic_smem() noexcept { return this_cta->dynamic_sme
 void tilewright_syncthreads(const char* file, int line) noexcept { this_cta->syncthreads({file, line}); }
 void tilewright_cp_async(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, const char* file,
                          int line) noexcept {
-  this_cta->issue_copy(smem, gmem, bytes, source_bytes, {file, line});
+  this_cta->issue_copy(smem, gmem, bytes, source_bytes, {file, line}, __builtin_return_address(0));
 }
 void tilewright_cp_async_commit() noexcept { this_cta->commit_copies(); }
 void tilewright_cp_async_wait(unsigned pending_groups) noexcept { this_cta->wait_copies(pending_groups); }

@@ -1,0 +1,25 @@
+// One access of one thread to shared or global memory, as the instrumented kernel makes it.
+// Owns the words for it; what follows from accesses is counter.hpp's and checker.hpp's.
+#pragma once
+
+#include <stdint.h>
+
+enum class Space : uint8_t { shared_static, shared_dynamic, global };
+
+// The two halves of an asynchronous copy are accesses of their own: it loads global and stores shared memory.
+enum class Kind : uint8_t { load, store, copy_load, copy_store, atomic_load, atomic };
+
+inline bool writes(Kind kind) { return kind == Kind::store || kind == Kind::copy_store || kind == Kind::atomic; }
+inline bool by_copy(Kind kind) { return kind == Kind::copy_load || kind == Kind::copy_store; }
+inline bool is_atomic(Kind kind) { return kind >= Kind::atomic_load; }
+
+struct Access {
+  uintptr_t address;
+  uint32_t site;  // the instruction's offset in the kernel's shared object
+  uint16_t bytes;
+  Kind kind;
+  Space space;
+
+  // Orders what one instruction does: a copy's store comes after its load.
+  uint64_t step() const { return uint64_t{site} << 1 | (kind == Kind::copy_store); }
+};

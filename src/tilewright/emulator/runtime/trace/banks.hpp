@@ -1,0 +1,87 @@
+// How shared memory serves one warp instruction: 32 banks of four bytes, one word of each bank a wavefront.
+// Owns the rule; it was fitted to what the hardware profiler counts.
+#pragma once
+
+#include <stdint.h>
+
+constexpr int warp_lanes = 32, bank_count = 32, bank_bytes = 4;
+
+// One warp instruction: `address[lane]` counts where bit `lane` of `active` is set.
+struct WarpAddresses {
+  uintptr_t address[warp_lanes];
+  uint32_t active = 0;
+
+  bool has(int lane) const { return active >> lane & 1; }
+};
+
+struct BankUse {
+  int wavefronts = 0;
+  int phases = 0;  // the wavefronts it would take without conflicts
+  int ways = 0;    // the most words that one bank has to deliver in one phase
+  uint32_t banks = 0;
+};
+
+// The words that each bank delivers in one phase.
+class PhaseWords {
+ public:
+  void add(uintptr_t word) {
+    int bank = static_cast<int>(word % bank_count);
+    for (int i = 0; i < counts_[bank]; ++i)
+      if (words_[bank][i] == word) return;
+    words_[bank][counts_[bank]++] = word;
+    if (counts_[bank] > ways_) ways_ = counts_[bank];
+    banks_ |= uint32_t{1} << bank;
+  }
+  int ways() const { return ways_; }
+  uint32_t banks() const { return banks_; }
+
+ private:
+  uintptr_t words_[bank_count][warp_lanes];
+  int counts_[bank_count] = {};
+  int ways_ = 0;
+  uint32_t banks_ = 0;
+};
+
+// Two neighbouring phases are served as one when every lane shares its address with its neighbour i^1, or every
+// lane with i^2; an idle neighbour counts as sharing.
+inline bool phases_merge(const WarpAddresses& warp, int first_lane, int lanes) {
+  for (int distance : {1, 2}) {
+    bool all = true;
+    for (int lane = first_lane; all && lane < first_lane + lanes; ++lane)
+      all = !warp.has(lane) || !warp.has(lane ^ distance) || warp.address[lane] == warp.address[lane ^ distance];
+    if (all) return true;
+  }
+  return false;
+}
+
+inline void serve_phase(const WarpAddresses& warp, unsigned bytes, int first_lane, int lanes, BankUse& use) {
+  PhaseWords words;
+  for (int lane = first_lane; lane < first_lane + lanes; ++lane)
+    for (unsigned at = 0; warp.has(lane) && at < bytes; at += bank_bytes)
+      words.add((warp.address[lane] + at) / bank_bytes);
+  if (words.ways() == 0) return;
+  use.wavefronts += words.ways();
+  use.phases += 1;
+  use.banks |= words.banks();
+  if (words.ways() > use.ways) use.ways = words.ways();
+}
+
+// `bytes` is the width of each lane's access: up to 4 all lanes are one phase, 8 bytes take two of sixteen lanes,
+// 16 bytes four of eight.
+inline BankUse bank_use(const WarpAddresses& warp, unsigned bytes) {
+  BankUse use;
+  if (bytes <= bank_bytes) {
+    serve_phase(warp, bytes, 0, warp_lanes, use);
+    return use;
+  }
+  int lanes = warp_lanes * bank_bytes / static_cast<int>(bytes);
+  for (int pair = 0; pair < warp_lanes; pair += 2 * lanes) {
+    if (phases_merge(warp, pair, 2 * lanes)) {
+      serve_phase(warp, bytes, pair, 2 * lanes, use);
+    } else {
+      serve_phase(warp, bytes, pair, lanes, use);
+      serve_phase(warp, bytes, pair + lanes, lanes, use);
+    }
+  }
+  return use;
+}

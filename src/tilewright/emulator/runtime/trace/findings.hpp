@@ -1,0 +1,65 @@
+// What the checks found, told once for each pair of sites. Owns the lines to the parent; the words are the parent's
+// (emulator/findings.py).
+#pragma once
+
+#include <unordered_set>
+
+#include "arrays.hpp"
+#include "output.hpp"
+#include "shadow.hpp"
+
+enum class Flaw { race, uninitialised, misaligned, out_of_bounds, padding };
+
+// Who did something, as the parent is told.
+struct Deed {
+  int thread;
+  uint32_t cta;
+  uint32_t site;
+  Kind kind;
+};
+
+class Findings {
+ public:
+  explicit Findings(int fd) : fd_(fd) {}
+
+  void tell(Flaw flaw, ArrayId array, long offset, unsigned bytes, const Deed& now) {
+    if (is_new(flaw, 0, now.site))
+      write_line(fd_, "{\"finding\":{%s,%s}}\n", place(flaw, array, offset, bytes).text, deed("now", now).text);
+  }
+
+  // `waited`: whether the thread that issued the copy in question has waited for it.
+  void tell_race(ArrayId array, long offset, unsigned bytes, const Deed& before, const Deed& now, bool waited) {
+    if (!is_new(Flaw::race, before.site, now.site)) return;
+    write_line(fd_, "{\"finding\":{%s,%s,%s,\"waited\":%s}}\n", place(Flaw::race, array, offset, bytes).text,
+               deed("before", before).text, deed("now", now).text, waited ? "true" : "false");
+  }
+
+ private:
+  static constexpr size_t most = 2000;
+
+  struct Text {
+    char text[256];
+  };
+
+  static Text place(Flaw flaw, ArrayId array, long offset, unsigned bytes) {
+    Text part;
+    snprintf(part.text, sizeof part.text, "\"flaw\":%d,\"space\":%d,\"array\":%d,\"offset\":%ld,\"bytes\":%u",
+             static_cast<int>(flaw), static_cast<int>(array.space), array.number, offset, bytes);
+    return part;
+  }
+
+  static Text deed(const char* name, const Deed& deed) {
+    Text part;
+    snprintf(part.text, sizeof part.text, "\"%s\":{\"thread\":%d,\"cta\":%u,\"site\":%u,\"kind\":%d}", name,
+             deed.thread, deed.cta, deed.site, static_cast<int>(deed.kind));
+    return part;
+  }
+
+  bool is_new(Flaw flaw, uint32_t before, uint32_t now) {
+    uint64_t key = (static_cast<uint64_t>(flaw) << 58) ^ (uint64_t{before} << 29) ^ now;
+    return told_.size() < most && told_.insert(key).second;
+  }
+
+  int fd_;
+  std::unordered_set<uint64_t> told_;
+};

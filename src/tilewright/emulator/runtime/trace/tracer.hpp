@@ -1,0 +1,69 @@
+// Watches the memory of the CTAs that one OS thread runs. Owns what an access passes through: is it memory that
+// counts, log it for the counter, hand it to the checker.
+#pragma once
+
+#include "../launch.hpp"
+#include "checker.hpp"
+#include "counter.hpp"
+
+class Observer {
+ public:
+  Observer(const Launch& launch, int threads)
+      : request_(launch.trace), arrays_(request_), counter_(request_, threads), checker_(request_, threads) {}
+
+  // Every OS thread has finished.
+  static void write_totals(const Launch& launch) {
+    if (launch.trace.counts) Counter::write_totals(launch.trace.output_fd);
+  }
+
+  void begin_cta(uint64_t linear, Extent static_smem, Extent dynamic_smem) {
+    cta_ = static_cast<uint32_t>(linear);
+    arrays_.place(static_smem, dynamic_smem);
+    if (request_.checks) checker_.begin_cta(cta_, arrays_);
+  }
+
+  void barrier() {
+    if (request_.checks) checker_.barrier();
+    walk();
+  }
+
+  void end_cta() { walk(); }
+
+  // The OS thread has no more CTAs.
+  void finish() {
+    if (request_.counts) counter_.merge();
+  }
+
+  void access(int thread, uintptr_t address, unsigned bytes, Kind kind, uint32_t site) {
+    Access access{address, site, static_cast<uint16_t>(bytes), kind, Space::global};
+    if (!arrays_.classify(address, access.space)) return;
+    if (request_.checks) checker_.access(arrays_, thread, access);
+    if (request_.counts) counter_.log(thread, access);
+  }
+
+  void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
+    if (request_.checks) checker_.synchronise(thread, address, acquires, releases);
+  }
+
+  void copy(int thread, const void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, uint32_t site) {
+    if (source_bytes != 0) access(thread, reinterpret_cast<uintptr_t>(gmem), source_bytes, Kind::copy_load, site);
+    access(thread, reinterpret_cast<uintptr_t>(smem), bytes, Kind::copy_store, site);
+  }
+  void commit_copies(int thread) {
+    if (request_.checks) checker_.commit_copies(thread);
+  }
+  void wait_copies(int thread, unsigned pending) {
+    if (request_.checks) checker_.wait_copies(thread, pending);
+  }
+
+ private:
+  void walk() {
+    if (request_.counts) counter_.walk(arrays_, cta_);
+  }
+
+  const TraceRequest& request_;
+  Arrays arrays_;
+  Counter counter_;
+  Checker checker_;
+  uint32_t cta_ = 0;
+};

@@ -1,0 +1,146 @@
+"""What a traced launch asked of memory, as values: counts by source line, findings, raw accesses.
+
+Counts are of warp instructions, added up over the launch. Owns their meaning; how they were come by is the tracing
+runner's (`runtime/trace/`), and how they are shown is `lab`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Space = Literal["shared", "global"]
+Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic"]
+KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic")
+SPACES: tuple[Space, ...] = ("shared", "shared", "global")
+SECTOR_BYTES = 32
+SUMMED = (
+    *("instructions", "lanes", "wavefronts", "conflict_free_wavefronts"),
+    *("sectors", "fewest_sectors", "wanted_bytes"),
+)
+
+EVENT = np.dtype(
+    [
+        *(("offset", "<u8"), ("instruction", "<u8"), ("site", "<u4"), ("cta", "<u4"), ("thread", "<u2")),
+        *(("width_bytes", "<u2"), ("kind", "u1"), ("space", "u1"), ("array", "<i2")),
+    ]
+)
+"""One access: byte offset in its array, the warp instruction it is part of, CTA and thread counted linearly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLine:
+    """One kind of access at one source line to one array.
+
+    `instructions` are warp instructions (requests, for global memory) and `lanes` the threads' accesses in them.
+    Shared memory: `wavefronts` as the banks serve them, `conflict_free_wavefronts` without conflicts, `ways` the most
+    words one bank delivers at once, `banks` the most banks one instruction touches. Global memory: `sectors` of 32
+    bytes, `wanted_bytes` each byte of a request once, `fewest_sectors` if those lay side by side.
+    """
+
+    file: str
+    line: int
+    space: Space
+    kind: Kind
+    array: str
+    width_bytes: int
+    instructions: int
+    lanes: int
+    wavefronts: int = 0
+    conflict_free_wavefronts: int = 0
+    ways: int = 0
+    banks: int = 0
+    sectors: int = 0
+    fewest_sectors: int = 0
+    wanted_bytes: int = 0
+
+    @property
+    def wavefronts_per_access(self) -> float:
+        """Wavefronts of one warp instruction, on average."""
+        return self.wavefronts / self.instructions
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts that bank conflicts add."""
+        return self.wavefronts - self.conflict_free_wavefronts
+
+    @property
+    def sectors_per_request(self) -> float:
+        """Sectors of one warp instruction, on average."""
+        return self.sectors / self.instructions
+
+    @property
+    def efficiency(self) -> float:
+        """Bytes wanted over bytes moved."""
+        return self.wanted_bytes / (self.sectors * SECTOR_BYTES)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that its space has, as JSON types."""
+        other = ("sectors", "fewest_sectors", "wanted_bytes")
+        if self.space == "global":
+            other = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")  # type: ignore[assignment]
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other}
+
+
+def merged(lines: Iterable[MemoryLine]) -> tuple[MemoryLine, ...]:
+    """The lines with those of the same place, kind, array and width added up, by file and line."""
+    made: dict[tuple[object, ...], MemoryLine] = {}
+    for line in lines:
+        key = (line.file, line.line, line.space, line.kind, line.array, line.width_bytes)
+        made[key] = _added(made[key], line) if key in made else line
+    return tuple(made[key] for key in sorted(made, key=str_numbers))
+
+
+def str_numbers(key: tuple[object, ...]) -> tuple[tuple[int, object], ...]:
+    """A sorting key for tuples that mix text and numbers, None never among them."""
+    return tuple((0, part) if isinstance(part, int) else (1, part) for part in key)
+
+
+def _added(one: MemoryLine, other: MemoryLine) -> MemoryLine:
+    sums: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in SUMMED}
+    return replace(one, **sums, ways=max(one.ways, other.ways), banks=max(one.banks, other.banks))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a check objects to. `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds' or 'padding'.
+
+    `lines` are the source lines involved, `file:line`; `text` says it in words.
+    """
+
+    flaw: str
+    array: str
+    lines: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What one launch did. `events` (dtype EVENT) are its accesses in lockstep order, where they were asked for.
+
+    `sites` maps an event's site to its source line, `file:line`.
+    """
+
+    lines: tuple[MemoryLine, ...]
+    findings: tuple[Finding, ...]
+    events: npt.NDArray[np.void] | None
+    sites: dict[int, str]
+
+    def select(self, **wanted: object) -> tuple[MemoryLine, ...]:
+        """The lines whose fields have the wanted values: `select(space="shared", array="As", kind="store")`."""
+        return tuple(
+            line for line in self.lines if all(getattr(line, name) == value for name, value in wanted.items())
+        )
+
+    def per_access(self, space: Space) -> float | None:
+        """Wavefronts of a shared access, or sectors of a global request, on average over the launch; None for none."""
+        chosen = self.select(space=space)
+        total = sum(line.wavefronts if space == "shared" else line.sectors for line in chosen)
+        return total / sum(line.instructions for line in chosen) if chosen else None
