@@ -74,7 +74,7 @@ def _request(
     counts = watch.counts or watch.events
     matrices = watch.matrices or {}
     return [
-        f"trace {output} {events if watch.events else -1} {counts:d} {watch.checks:d} {BASE_ADDRESS} {SLOT_BYTES}",
+        f"trace {output} {events if watch.events else -1} {counts:d} {watch.checks:d} {BASE_ADDRESS} {SLOT_BYTES.bit_length() - 1}",
         *(f"static {array.offset} {array.nbytes}" for array in statics),
         *(_array_line(array, matrices.get(array.label)) for array in launch.arrays),
     ]

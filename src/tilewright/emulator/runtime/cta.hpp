@@ -62,11 +62,11 @@ class Cta {
     current_ = ready_[next_ready_++];
     switch_context(outside_, threads_[current_].context);
     current_ = none;
-    observer_.end_cta();
   }
 
   void syncthreads(Site site) {
     Wait& wait = threads_[current_].wait = {WaitKind::syncthreads, nullptr, site};
+    observer_.stop(current_, false);
     if (arrived_++ == 0) arriving_ = wait;
     diverged_ |= !wait.same_as(arriving_);
     if (arrived_ == launch_.threads()) release_syncthreads();
@@ -96,10 +96,8 @@ class Cta {
   const Kernel& kernel() const { return kernel_; }
   Observer& observer() { return observer_; }
   int current() const { return current_; }
-  // The instruction before `caller`, a return address, as an offset in the kernel's shared object.
-  uint32_t code_site(const void* caller) const {
-    return static_cast<uint32_t>(kernel_.code_offset(reinterpret_cast<uintptr_t>(caller) - 1));
-  }
+  // The instruction before `caller`, a return address in the kernel, as an offset in its shared object.
+  uint32_t code_site(const void* caller) const { return kernel_.site(reinterpret_cast<uintptr_t>(caller) - 1); }
   tilewright_index index() const { return index_; }
   tilewright_index thread_index() const { return threads_[current_].index; }
   unsigned char* dynamic_smem() const { return dynamic_smem_; }
@@ -233,6 +231,7 @@ inline void Cta::thread_main() {
   cta.kernel_.run(cta.launch_.args.data());
   Thread& thread = cta.threads_[cta.current_];
   thread.copies.finish();
+  cta.observer_.stop(cta.current_, true);
   thread.exited = true;
   ++cta.exited_;
   cta.run_next();

@@ -47,6 +47,9 @@ class Kernel {
     return address >= base_ && address < end_ ? static_cast<long>(address - base_) : -1;
   }
 
+  // The same for an address that is the kernel's.
+  uint32_t site(uintptr_t address) const { return static_cast<uint32_t>(address - base_); }
+
  private:
   static int find_segments(dl_phdr_info* info, size_t, void* data) {
     auto& kernel = *static_cast<Kernel*>(data);

@@ -11,8 +11,8 @@ struct Observer {
   Observer(const Launch&, int) {}
   static void write_totals(const Launch&) {}
   void begin_cta(uint64_t, Extent, Extent) {}
+  void stop(int, bool) {}
   void barrier() {}
-  void end_cta() {}
   void finish() {}
   void copy(int, const void*, const void*, unsigned, unsigned, uint32_t) {}
   void commit_copies(int) {}

@@ -31,7 +31,7 @@ class Arrays {
       space = Space::shared_static;
     else if (dynamic_smem_.holds(address))
       space = Space::shared_dynamic;
-    else if (request_.slot_of(address) < request_.globals.size() && address >= request_.slots_address)
+    else if (request_.slot_of(address) < request_.globals.size())
       space = Space::global;
     else
       return false;

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-constexpr int warp_lanes = 32, bank_count = 32, bank_bytes = 4;
+constexpr int warp_lanes = 32;
+constexpr unsigned bank_count = 32, bank_bytes = 4;
 
 // One warp instruction: `address[lane]` counts where bit `lane` of `active` is set.
 struct WarpAddresses {
@@ -21,25 +22,32 @@ struct BankUse {
   uint32_t banks = 0;
 };
 
-// The words that each bank delivers in one phase.
+// The words that the banks deliver in one phase. Accesses of 8 or 16 aligned bytes take two or four banks together,
+// so `unit` bytes of banks count as one.
 class PhaseWords {
  public:
-  void add(uintptr_t word) {
-    int bank = static_cast<int>(word % bank_count);
-    for (int i = 0; i < counts_[bank]; ++i)
-      if (words_[bank][i] == word) return;
-    words_[bank][counts_[bank]++] = word;
-    if (counts_[bank] > ways_) ways_ = counts_[bank];
-    banks_ |= uint32_t{1} << bank;
+  explicit PhaseWords(unsigned unit)
+      : groups_(bank_count * bank_bytes / unit), together_(unit / bank_bytes), pattern_((1u << together_) - 1) {}
+
+  void add(uint32_t word) {
+    unsigned group = word % groups_;
+    int count = counts_[group];
+    for (int i = 0; i < count; ++i)
+      if (words_[group][i] == word) return;
+    words_[group][count] = word;
+    counts_[group] = static_cast<uint8_t>(count + 1);
+    banks_ |= pattern_ << group * together_;
+    if (count == ways_) ways_ = count + 1;
   }
   int ways() const { return ways_; }
   uint32_t banks() const { return banks_; }
 
  private:
-  uintptr_t words_[bank_count][warp_lanes];
-  int counts_[bank_count] = {};
+  unsigned groups_, together_, pattern_;
+  uint8_t counts_[bank_count] = {};
   int ways_ = 0;
   uint32_t banks_ = 0;
+  uint32_t words_[bank_count][warp_lanes];
 };
 
 // Two neighbouring phases are served as one when every lane shares its address with its neighbour i^1, or every
@@ -54,11 +62,18 @@ inline bool phases_merge(const WarpAddresses& warp, int first_lane, int lanes) {
   return false;
 }
 
+inline bool aligned(const WarpAddresses& warp, unsigned bytes) {
+  uintptr_t bits = 0;
+  for (int lane = 0; lane < warp_lanes; ++lane) bits |= warp.has(lane) ? warp.address[lane] : 0;
+  return (bits & (bytes - 1)) == 0;
+}
+
 inline void serve_phase(const WarpAddresses& warp, unsigned bytes, int first_lane, int lanes, BankUse& use) {
-  PhaseWords words;
+  unsigned unit = bytes > bank_bytes && aligned(warp, bytes) ? bytes : bank_bytes;
+  PhaseWords words(unit);
   for (int lane = first_lane; lane < first_lane + lanes; ++lane)
-    for (unsigned at = 0; warp.has(lane) && at < bytes; at += bank_bytes)
-      words.add((warp.address[lane] + at) / bank_bytes);
+    for (unsigned at = 0; warp.has(lane) && at < bytes; at += unit)
+      words.add(static_cast<uint32_t>(warp.address[lane] + at) / unit);
   if (words.ways() == 0) return;
   use.wavefronts += words.ways();
   use.phases += 1;
@@ -74,7 +89,7 @@ inline BankUse bank_use(const WarpAddresses& warp, unsigned bytes) {
     serve_phase(warp, bytes, 0, warp_lanes, use);
     return use;
   }
-  int lanes = warp_lanes * bank_bytes / static_cast<int>(bytes);
+  int lanes = warp_lanes * static_cast<int>(bank_bytes) / static_cast<int>(bytes);
   for (int pair = 0; pair < warp_lanes; pair += 2 * lanes) {
     if (phases_merge(warp, pair, 2 * lanes)) {
       serve_phase(warp, bytes, pair, 2 * lanes, use);

@@ -27,7 +27,7 @@ class Checker {
     next_phase();
   }
 
-  void access(const Arrays& arrays, int thread, const Access& access) {
+  __attribute__((noinline)) void access(const Arrays& arrays, int thread, const Access& access) {
     ArrayId array = arrays.find(access.space, access.address);
     auto offset = static_cast<long>(access.address - arrays.start(array));
     if (!check_place(arrays, array, offset, thread, access)) return;

@@ -86,27 +86,30 @@ class SiteTable {
 
 class Counter {
  public:
-  Counter(const TraceRequest& request, int threads) : request_(request), logs_(static_cast<size_t>(threads)) {}
+  Counter(const TraceRequest& request, int threads)
+      : request_(request),
+        threads_(threads),
+        logs_(size(threads)),
+        warps_(size(threads + warp_lanes - 1) / warp_lanes) {}
+
+  void begin_cta(uint32_t cta) {
+    cta_ = cta;
+    for (size_t warp = 0; warp < warps_.size(); ++warp) warps_[warp] = {lanes_of(warp), 0};
+  }
 
   void log(int thread, const Access& access) {
-    Log& log = logs_[static_cast<size_t>(thread)];
+    Log& log = logs_[size(thread)];
     if (log.size() == log.capacity()) reserve_more(log);
     log.push_back(access);
   }
 
-  // Every thread has stopped: their logs become instructions.
-  void walk(const Arrays& arrays, uint32_t cta) {
-    int threads = static_cast<int>(logs_.size());
-    for (int first = 0; first < threads; first += warp_lanes) {
-      int lanes = threads - first < warp_lanes ? threads - first : warp_lanes;
-      walk_warp(&logs_[static_cast<size_t>(first)], lanes,
-                [&](const Access* const* by_lane, uint32_t active, const Access& any) {
-                  count(arrays, by_lane, active, any);
-                  if (request_.events_fd >= 0) keep_events(arrays, by_lane, active, first, cta);
-                });
-    }
-    for (Log& log : logs_) log.clear();
-    flush_events();
+  // The thread waits for its CTA, or has exited. Once all lanes of its warp do, their logs become instructions.
+  void stop(const Arrays& arrays, int thread, bool exits) {
+    Warp& warp = warps_[size(thread) / warp_lanes];
+    exits ? --warp.alive : ++warp.stopped;
+    if (warp.stopped < warp.alive) return;
+    warp.stopped = 0;
+    walk(arrays, thread / warp_lanes * warp_lanes);
   }
 
   // Adds to the launch's totals. `write_totals` tells them when every OS thread has.
@@ -120,6 +123,16 @@ class Counter {
  private:
   static constexpr size_t most_logged = size_t{1} << 26;  // accesses, a gibibyte of them
 
+  struct Warp {
+    int alive, stopped;
+  };
+
+  static size_t size(int count) { return static_cast<size_t>(count); }
+  int lanes_of(size_t warp) const {
+    int rest = threads_ - static_cast<int>(warp) * warp_lanes;
+    return rest < warp_lanes ? rest : warp_lanes;
+  }
+
   static SiteTable& totals() {
     static SiteTable table;
     return table;
@@ -129,8 +142,27 @@ class Counter {
     return lock;
   }
 
-  void reserve_more(Log& log) {
-    size_t more = log.capacity() == 0 ? 64 : log.capacity();
+  void walk(const Arrays& arrays, int first) {
+    int lanes = lanes_of(size(first) / warp_lanes);
+    walk_warp(&logs_[size(first)], lanes, [&](const Access* const* by_lane, uint32_t active, const Access& any) {
+      count(arrays, by_lane, active, any);
+      if (request_.events_fd >= 0) keep_events(arrays, by_lane, active, first);
+    });
+    for (int lane = 0; lane < lanes; ++lane) {
+      logs_[size(first + lane)].clear();
+      spare_.push_back(std::move(logs_[size(first + lane)]));
+    }
+    flush_events();
+  }
+
+  // Memory that the last warp used is still in the cache.
+  __attribute__((noinline)) void reserve_more(Log& log) {
+    if (log.capacity() == 0 && !spare_.empty()) {
+      log = std::move(spare_.back());
+      spare_.pop_back();
+      return;
+    }
+    size_t more = log.capacity() == 0 ? 256 : log.capacity();
     reserved_ += more;
     if (reserved_ > most_logged)
       fail_setup("too many accesses between two barriers to keep", "trace a smaller problem");
@@ -167,12 +199,12 @@ class Counter {
     if (banks > counts.banks) counts.banks = banks;
   }
 
-  void keep_events(const Arrays& arrays, const Access* const* by_lane, uint32_t active, int first, uint32_t cta) {
+  void keep_events(const Arrays& arrays, const Access* const* by_lane, uint32_t active, int first) {
     for (int lane = 0; lane < warp_lanes; ++lane) {
       if (!(active >> lane & 1)) continue;
       const Access& access = *by_lane[lane];
       ArrayId array = arrays.find(access.space, access.address);
-      events_.push_back({access.address - arrays.start(array), instruction_, access.site, cta,
+      events_.push_back({access.address - arrays.start(array), instruction_, access.site, cta_,
                          static_cast<uint16_t>(first + lane), access.bytes, static_cast<uint8_t>(access.kind),
                          static_cast<uint8_t>(access.space), static_cast<int16_t>(array.number)});
     }
@@ -185,8 +217,12 @@ class Counter {
   }
 
   const TraceRequest& request_;
-  std::vector<Log> logs_;
+  int threads_;
+  std::vector<Log> logs_;  // by thread
+  std::vector<Warp> warps_;
+  std::vector<Log> spare_;
   size_t reserved_ = 0;
+  uint32_t cta_ = 0;
   SiteTable sites_;
   std::vector<Event> events_;
   uint64_t instruction_ = 0;

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include <utility>
 #include <vector>
 
 #include "access.hpp"
@@ -14,21 +15,28 @@ using Log = std::vector<Access>;
 
 // `emit(const Access* const* by_lane, uint32_t active, const Access& any)` for each instruction of lanes' `logs`.
 template <typename Emit>
-void walk_warp(const Log* logs, int lanes, Emit emit) {
-  size_t next[warp_lanes] = {};
+void walk_warp(Log* logs, int lanes, Emit emit) {
+  const Access end{0, UINT32_MAX, 0, Kind::load, Space::global};
+  const Access* next[warp_lanes];
+  for (int lane = 0; lane < lanes; ++lane) {
+    logs[lane].push_back(end);
+    next[lane] = logs[lane].data();
+  }
   for (;;) {
-    uint64_t step = UINT64_MAX;
-    for (int lane = 0; lane < lanes; ++lane)
-      if (next[lane] < logs[lane].size() && logs[lane][next[lane]].step() < step) step = logs[lane][next[lane]].step();
-    if (step == UINT64_MAX) return;
+    uint64_t steps[warp_lanes], first = UINT64_MAX;
+    for (int lane = 0; lane < lanes; ++lane) {
+      steps[lane] = next[lane]->step();
+      if (steps[lane] < first) first = steps[lane];
+    }
+    if (first == end.step()) return;
     const Access* by_lane[warp_lanes];
-    const Access* any = nullptr;
     uint32_t active = 0;
     for (int lane = 0; lane < lanes; ++lane) {
-      if (next[lane] == logs[lane].size() || logs[lane][next[lane]].step() != step) continue;
-      any = by_lane[lane] = &logs[lane][next[lane]++];
-      active |= uint32_t{1} << lane;
+      bool takes_part = steps[lane] == first;
+      by_lane[lane] = next[lane];
+      next[lane] += takes_part;
+      active |= uint32_t{takes_part} << lane;
     }
-    emit(by_lane, active, *any);
+    emit(by_lane, active, *by_lane[__builtin_ctz(active)]);
   }
 }

@@ -33,16 +33,17 @@ struct StaticArray {
 struct TraceRequest {
   int output_fd = -1, events_fd = -1;
   bool counts = false, checks = false;
-  unsigned long slots_address = 0, slot_bytes = 1;
+  unsigned long slots_address = 0;
+  unsigned slot_bits = 0;  // a slot is 2^slot_bits bytes
   std::vector<StaticArray> statics;
   std::vector<GlobalArray> globals;  // by slot
 
-  size_t slot_of(uintptr_t address) const { return (address - slots_address) / slot_bytes; }
+  size_t slot_of(uintptr_t address) const { return (address - slots_address) >> slot_bits; }
 
   bool parse_trace(const char* value) {
     int counted = 0, checked = 0;
-    bool read = sscanf(value, "%d %d %d %d %lu %lu", &output_fd, &events_fd, &counted, &checked, &slots_address,
-                       &slot_bytes) == 6;
+    bool read = sscanf(value, "%d %d %d %d %lu %u", &output_fd, &events_fd, &counted, &checked, &slots_address,
+                       &slot_bits) == 6;
     counts = counted != 0;
     checks = checked != 0;
     return read;

@@ -30,7 +30,28 @@ class KeySet {
   uint64_t now_ = 1;
 };
 
+// Lanes in ascending order, as they mostly are: what is new differs from the last.
+inline bool ascending_use(const WarpAddresses& warp, unsigned bytes, SectorUse& use) {
+  uintptr_t before = 0, last_sector = UINTPTR_MAX;
+  for (int lane = 0; lane < warp_lanes; ++lane) {
+    if (!warp.has(lane)) continue;
+    uintptr_t address = warp.address[lane];
+    if (use.wanted_bytes != 0 && address <= before) {
+      if (address == before) continue;
+      return false;
+    }
+    uintptr_t first = address / sector_bytes, last = (address + bytes - 1) / sector_bytes;
+    use.sectors += static_cast<unsigned>(last - first) + (first != last_sector);
+    use.wanted_bytes += bytes;
+    before = address;
+    last_sector = last;
+  }
+  return true;
+}
+
 inline SectorUse sector_use(const WarpAddresses& warp, unsigned bytes) {
+  SectorUse ascending;
+  if (ascending_use(warp, bytes, ascending)) return ascending;
   static thread_local KeySet sectors, addresses;
   sectors.clear();
   addresses.clear();

@@ -17,17 +17,21 @@ class Observer {
   }
 
   void begin_cta(uint64_t linear, Extent static_smem, Extent dynamic_smem) {
-    cta_ = static_cast<uint32_t>(linear);
+    auto cta = static_cast<uint32_t>(linear);
     arrays_.place(static_smem, dynamic_smem);
-    if (request_.checks) checker_.begin_cta(cta_, arrays_);
+    if (request_.counts) counter_.begin_cta(cta);
+    if (request_.checks) checker_.begin_cta(cta, arrays_);
   }
 
+  // The thread arrives at a barrier for its whole CTA, or exits.
+  void stop(int thread, bool exits) {
+    if (request_.counts) counter_.stop(arrays_, thread, exits);
+  }
+
+  // Every thread of the CTA has arrived.
   void barrier() {
     if (request_.checks) checker_.barrier();
-    walk();
   }
-
-  void end_cta() { walk(); }
 
   // The OS thread has no more CTAs.
   void finish() {
@@ -37,8 +41,8 @@ class Observer {
   void access(int thread, uintptr_t address, unsigned bytes, Kind kind, uint32_t site) {
     Access access{address, site, static_cast<uint16_t>(bytes), kind, Space::global};
     if (!arrays_.classify(address, access.space)) return;
-    if (request_.checks) checker_.access(arrays_, thread, access);
     if (request_.counts) counter_.log(thread, access);
+    if (request_.checks) checker_.access(arrays_, thread, access);
   }
 
   void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
@@ -57,13 +61,8 @@ class Observer {
   }
 
  private:
-  void walk() {
-    if (request_.counts) counter_.walk(arrays_, cta_);
-  }
-
   const TraceRequest& request_;
   Arrays arrays_;
   Counter counter_;
   Checker checker_;
-  uint32_t cta_ = 0;
 };
