@@ -20,6 +20,9 @@ struct Access {
   Kind kind;
   Space space;
 
+  Access(uintptr_t address, uint32_t site, unsigned bytes, Kind kind, Space space)
+      : address(address), site(site), bytes(static_cast<uint16_t>(bytes)), kind(kind), space(space) {}
+
   // Orders what one instruction does: a copy's store comes after its load.
   uint64_t step() const { return uint64_t{site} << 1 | (kind == Kind::copy_store); }
 };

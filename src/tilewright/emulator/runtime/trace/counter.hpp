@@ -97,10 +97,12 @@ class Counter {
     for (size_t warp = 0; warp < warps_.size(); ++warp) warps_[warp] = {lanes_of(warp), 0};
   }
 
-  void log(int thread, const Access& access) {
+  // Built where it is kept: a copy would wait for the stores that make it.
+  template <typename... Fields>
+  void log(int thread, Fields... fields) {
     Log& log = logs_[size(thread)];
     if (log.size() == log.capacity()) reserve_more(log);
-    log.push_back(access);
+    log.emplace_back(fields...);
   }
 
   // The thread waits for its CTA, or has exited. Once all lanes of its warp do, their logs become instructions.
@@ -122,6 +124,7 @@ class Counter {
 
  private:
   static constexpr size_t most_logged = size_t{1} << 26;  // accesses, a gibibyte of them
+  static constexpr size_t first_logged = 68;  // no power of two: logs must not fall into the same cache sets
 
   struct Warp {
     int alive, stopped;
@@ -162,7 +165,7 @@ class Counter {
       spare_.pop_back();
       return;
     }
-    size_t more = log.capacity() == 0 ? 256 : log.capacity();
+    size_t more = log.capacity() == 0 ? first_logged : log.capacity();
     reserved_ += more;
     if (reserved_ > most_logged)
       fail_setup("too many accesses between two barriers to keep", "trace a smaller problem");

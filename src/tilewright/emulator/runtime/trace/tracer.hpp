@@ -39,10 +39,10 @@ class Observer {
   }
 
   void access(int thread, uintptr_t address, unsigned bytes, Kind kind, uint32_t site) {
-    Access access{address, site, static_cast<uint16_t>(bytes), kind, Space::global};
-    if (!arrays_.classify(address, access.space)) return;
-    if (request_.counts) counter_.log(thread, access);
-    if (request_.checks) checker_.access(arrays_, thread, access);
+    Space space;
+    if (!arrays_.classify(address, space)) return;
+    if (request_.counts) counter_.log(thread, address, site, bytes, kind, space);
+    if (request_.checks) checker_.access(arrays_, thread, Access(address, site, bytes, kind, space));
   }
 
   void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
