@@ -31,7 +31,9 @@ def shared_arrays(payload: bytes) -> list[SharedArray]:
     header = HEADER.unpack_from(payload)
     sections_at, section_count = header[6], header[12]
     sections = [SECTION.unpack_from(payload, sections_at + i * SECTION.size) for i in range(section_count)]
-    found = [array for section in sections if section[1] == SYMBOL_TABLE for array in _symbols(payload, sections, section)]
+    found = [
+        array for section in sections if section[1] == SYMBOL_TABLE for array in _symbols(payload, sections, section)
+    ]
     return sorted(found, key=lambda array: array.offset)
 
 

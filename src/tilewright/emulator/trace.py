@@ -135,9 +135,7 @@ class Trace:
 
     def select(self, **wanted: object) -> tuple[MemoryLine, ...]:
         """The lines whose fields have the wanted values: `select(space="shared", array="As", kind="store")`."""
-        return tuple(
-            line for line in self.lines if all(getattr(line, name) == value for name, value in wanted.items())
-        )
+        return tuple(line for line in self.lines if all(getattr(line, name) == value for name, value in wanted.items()))
 
     def per_access(self, space: Space) -> float | None:
         """Wavefronts of a shared access, or sectors of a global request, on average over the launch; None for none."""

@@ -68,9 +68,7 @@ def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tup
     return report, _trace(launch, statics, told, raw)
 
 
-def _request(
-    launch: process.Launch, watch: Watch, statics: list[SharedArray], output: int, events: int
-) -> list[str]:
+def _request(launch: process.Launch, watch: Watch, statics: list[SharedArray], output: int, events: int) -> list[str]:
     counts = watch.counts or watch.events
     matrices = watch.matrices or {}
     return [

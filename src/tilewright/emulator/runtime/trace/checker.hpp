@@ -36,8 +36,10 @@ class Checker {
     Actor actor = by_copy(access.kind) ? clocks_.copies_of(thread) : static_cast<Actor>(thread);
     Moment now{clocks_.now(actor), access.site, actor, access.kind};
     uintptr_t base = array.space == Space::shared_static ? arrays.static_smem().start : arrays.start(array);
-    Spot spot{array, offset, access.bytes};
-    shadow->each(access.address - base, access.bytes, [&](Cell& cell, size_t) { visit(cell, now, thread, spot); });
+    auto ahead = static_cast<long>(arrays.start(array) - base);
+    shadow->each(access.address - base, access.bytes, [&](Cell& cell, size_t at) {
+      visit(cell, now, thread, {array, static_cast<long>(at) - ahead, access.bytes});
+    });
   }
 
   // An atomic access orders besides: what was released at the address happened before what comes after acquiring it.
