@@ -94,9 +94,19 @@ def inspect(
     m: SizeM = None,
     n: SizeN = None,
     k: SizeK = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Trace it in the emulator: banks and sectors.")] = False,
+    line: Annotated[int | None, typer.Option(help="With --memory: the bank map of this source line.")] = None,
+    svg: Annotated[str | None, typer.Option(help="With --line: write the bank map to this file.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler."""
+    """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler.
+
+    With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
+    """
+    if memory:
+        from tilewright.lab.memory_command import MemoryRequest, inspect_memory
+
+        return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), line, svg), as_json=as_json)
     from tilewright.lab.inspecting import inspect_rung
 
     return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
@@ -110,9 +120,17 @@ def verify(
     device: Device = 0,
     schedule: Annotated[str, typer.Option(help="Emulator: default, reverse, random or all.")] = "all",
     seed: Annotated[int, typer.Option(help="Emulator: seed of the random schedule.")] = 0,
+    races: Annotated[bool, typer.Option("--races", help="In the emulator: check order and place instead.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check a rung by every layer: exact integers, error bounds, probes, special values, same bits again."""
+    """Check a rung by every layer: exact integers, error bounds, probes, special values, same bits again.
+
+    With --races: races, uninitialised reads and misplaced accesses, each with its lines and threads.
+    """
+    if races:
+        from tilewright.lab.races_command import verify_races
+
+        return verify_races(rung, set_ or [], schedule, seed, as_json=as_json)
     from tilewright.lab.verify_command import run_verify
 
     return run_verify(rung, set_ or [], backend, device, schedule, seed, as_json=as_json)

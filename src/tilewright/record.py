@@ -69,6 +69,10 @@ class Row:
     shared_loads_per_result: float | None = None
     binary: str | None = None
     sass: dict[str, int] | None = None
+    sectors_per_request: float | None = None
+    wavefronts_per_access: float | None = None
+    memory: list[dict[str, Any]] | None = None
+    findings: list[str] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):

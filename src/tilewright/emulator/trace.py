@@ -125,13 +125,14 @@ class Finding:
 class Trace:
     """What one launch did. `events` (dtype EVENT) are its accesses in lockstep order, where they were asked for.
 
-    `sites` maps an event's site to its source line, `file:line`.
+    `sites` maps an event's site to its source line, `file:line`, and `array_names` its space and array to a name.
     """
 
     lines: tuple[MemoryLine, ...]
     findings: tuple[Finding, ...]
     events: npt.NDArray[np.void] | None
     sites: dict[int, str]
+    array_names: dict[tuple[int, int], str]
 
     def select(self, **wanted: object) -> tuple[MemoryLine, ...]:
         """The lines whose fields have the wanted values: `select(space="shared", array="As", kind="store")`."""

@@ -105,7 +105,11 @@ def _trace(launch: process.Launch, statics: list[SharedArray], told: list[Any], 
     lines = merged(_line(count, frames[count["site"]], array_of(count["space"], count["array"])[0]) for count in counts)
     wording = Wording(launch.grid, launch.block, line_of, array_of)
     return Trace(
-        lines=lines, findings=wording.findings(found), events=raw, sites={site: line_of(site) for site in sites}
+        lines=lines,
+        findings=wording.findings(found),
+        events=raw,
+        sites={site: line_of(site) for site in sites},
+        array_names={key: array_of(*key)[0] for key in {(count["space"], count["array"]) for count in counts}},
     )
 
 

@@ -45,15 +45,17 @@ def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
 
 def emulator_run(config: Config, backend: EmulatorBackend) -> Run:
     """A Run of `config` on the emulator, compiled for each problem as it comes."""
-    return _run(config, backend, lambda problem: host_binary(config, problem), sm_count=1)
+    return backend_run(config, backend, lambda problem: host_binary(config, problem), sm_count=1)
 
 
 def cuda_run(config: Config, backend: CudaBackend) -> Run:
     """A Run of `config` on a GPU, compiled for each problem as it comes."""
-    return _run(config, backend, lambda problem: cubin(config, problem, backend.arch), sm_count=backend.sm_count)
+    return backend_run(config, backend, lambda problem: cubin(config, problem, backend.arch), sm_count=backend.sm_count)
 
 
-def _run(config: Config, backend: Backend, binary: Callable[[Problem], Binary], *, sm_count: int) -> Run:
+def backend_run(config: Config, backend: Backend, binary: Callable[[Problem], Binary], *, sm_count: int) -> Run:
+    """A Run of `config` on `backend`, with `binary` compiling it for each problem."""
+
     def launch(problem: Problem, addresses: dict[str, int]) -> None:
         config.require_problem(problem)
         grid = grid_of(config, problem, sm_count=sm_count)

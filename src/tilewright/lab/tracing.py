@@ -1,0 +1,61 @@
+"""Rungs under the emulator's microscope: one launch of a config, traced, on a problem small enough to look at."""
+
+from __future__ import annotations
+
+from tilewright.compile.host import host_source
+from tilewright.compile.source import kernel_source
+from tilewright.compile.traced import compile_traced
+from tilewright.declare import Config
+from tilewright.emulator.trace import Trace
+from tilewright.emulator.tracing import Matrix, Watch
+from tilewright.errors import LaunchFailed
+from tilewright.lab.verifying import backend_run
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.run.tracing import TracingBackend
+from tilewright.verify.operands import make_operands
+
+CTAS_ALONG = 2
+LEAST_K = 64
+"""Rows this long lie in different sectors even where a rung's step along k is 1."""
+
+
+def small_problem(config: Config) -> Problem:
+    """Four CTAs and at least two steps along k."""
+    scope, k_step = config.scope, config.rung.accesses.k_step.evaluate(config.scope)
+    steps = max(2, -(-LEAST_K // k_step))
+    return Problem(m=CTAS_ALONG * scope["BM"], n=CTAS_ALONG * scope["BN"], k=steps * k_step)
+
+
+def declared_matrices(problem: Problem) -> dict[str, Matrix]:
+    """The operands as matrices by array label, so that an access to their padding is seen.
+
+    One whose batch entries overlap has no padding that is nobody's, and is left out.
+    """
+    made = {}
+    for name in "abcd":
+        if problem.batch > 1 and 0 < getattr(problem, f"batch_stride_{name}") < problem.extent(name):
+            continue
+        rows, columns = problem.stored_shape(name)
+        made[name.upper()] = Matrix(
+            rows=rows,
+            columns=columns,
+            row_stride=getattr(problem, f"ld{name}"),
+            batch_stride=getattr(problem, f"batch_stride_{name}"),
+            element_bytes=ITEMSIZE_BYTES[problem.dtype],
+        )
+    return made
+
+
+def trace_config(
+    config: Config, problem: Problem, watch: Watch, *, schedule: str = "default", seed: int = 0
+) -> tuple[Trace, LaunchFailed | None]:
+    """The trace of one launch on random data, and why it failed if it did. Raises what compiling raises."""
+    with TracingBackend(watch, schedule=schedule, seed=seed) as backend:
+        run = backend_run(config, backend, lambda p: compile_traced(host_source(kernel_source(config, p))), sm_count=1)
+        try:
+            run(problem, make_operands(problem, "zero_mean"))
+        except LaunchFailed as error:
+            if not backend.traces:
+                raise
+            return backend.traces[0], error
+        return backend.traces[0], None
