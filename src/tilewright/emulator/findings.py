@@ -62,8 +62,8 @@ class Wording:
             case "uninitialised":
                 return f"{verb} {element}, which nobody has written: {where}"
             case "misaligned":
-                rule = f"the address must be a multiple of {one['bytes']}, or a GPU faults"
-                return f"misaligned {one['bytes']}-byte access, {verb} {name} at byte offset {one['offset']}: {where}; {rule}"
+                what = f"misaligned {one['bytes']}-byte access, {verb} {name} at byte offset {one['offset']}"
+                return f"{what}: {where}; the address must be a multiple of {one['bytes']}, or a GPU faults"
             case "padding":
                 return f"{verb} {element}, which lies in the padding between the rows of {name}: {where}"
         side = "before the start" if one["offset"] < 0 else "past the end"
@@ -74,12 +74,13 @@ class Wording:
 
     def _race(self, one: Json, element: str) -> str:
         before, now = one["before"], one["now"]
-        first, second = KINDS[before["kind"]], KINDS[now["kind"]]
         cta = f" in CTA {self._cta(now)}" if before["cta"] == now["cta"] else ""
-        return (
-            f"race on {element}{cta}: {self._actor(before, first)} {VERBS[first]} it at {self._line_of(before['site'])}, "
-            f"{self._actor(now, second)} {VERBS[second]} it at {self._line_of(now['site'])}, {self._missing(one)}"
-        )
+        return f"race on {element}{cta}: {self._side(before)}, {self._side(now)}, {self._missing(one)}"
+
+    def _side(self, deed: Json) -> str:
+        kind = KINDS[deed["kind"]]
+        actor = f"{'a copy of ' if kind.startswith('copy') else ''}{self._thread(deed)}"
+        return f"{actor} {VERBS[kind]} it at {self._line_of(deed['site'])}"
 
     def _missing(self, one: Json) -> str:
         """The order that is missing between the two sides of a race."""
@@ -95,9 +96,6 @@ class Wording:
         if before["thread"] // WARP == now["thread"] // WARP:
             return "and no barrier between (lanes of one warp, which need not run in step)"
         return "and no barrier between"
-
-    def _actor(self, deed: Json, kind: str) -> str:
-        return f"{'a copy of ' if kind.startswith('copy') else ''}{self._thread(deed)}"
 
     def _thread(self, deed: Json) -> str:
         return f"thread {_index(deed['thread'], self._block)}"

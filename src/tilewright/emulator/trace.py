@@ -18,10 +18,10 @@ Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomi
 KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic")
 SPACES: tuple[Space, ...] = ("shared", "shared", "global")
 SECTOR_BYTES = 32
-SUMMED = (
-    *("instructions", "lanes", "wavefronts", "conflict_free_wavefronts"),
-    *("sectors", "fewest_sectors", "wanted_bytes"),
-)
+SHARED_ONLY = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")
+GLOBAL_ONLY = ("sectors", "fewest_sectors", "wanted_bytes")
+OTHERS: dict[Space, tuple[str, ...]] = {"shared": GLOBAL_ONLY, "global": SHARED_ONLY}
+SUMMED = ("instructions", "lanes", "wavefronts", "conflict_free_wavefronts", *GLOBAL_ONLY)
 
 EVENT = np.dtype(
     [
@@ -80,24 +80,16 @@ class MemoryLine:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that its space has, as JSON types."""
-        other = ("sectors", "fewest_sectors", "wanted_bytes")
-        if self.space == "global":
-            other = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")  # type: ignore[assignment]
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in OTHERS[self.space]}
 
 
 def merged(lines: Iterable[MemoryLine]) -> tuple[MemoryLine, ...]:
     """The lines with those of the same place, kind, array and width added up, by file and line."""
-    made: dict[tuple[object, ...], MemoryLine] = {}
+    made: dict[tuple[str, int, str, str, str, int], MemoryLine] = {}
     for line in lines:
         key = (line.file, line.line, line.space, line.kind, line.array, line.width_bytes)
         made[key] = _added(made[key], line) if key in made else line
-    return tuple(made[key] for key in sorted(made, key=str_numbers))
-
-
-def str_numbers(key: tuple[object, ...]) -> tuple[tuple[int, object], ...]:
-    """A sorting key for tuples that mix text and numbers, None never among them."""
-    return tuple((0, part) if isinstance(part, int) else (1, part) for part in key)
+    return tuple(made[key] for key in sorted(made))
 
 
 def _added(one: MemoryLine, other: MemoryLine) -> MemoryLine:

@@ -69,10 +69,11 @@ def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tup
 
 
 def _request(launch: process.Launch, watch: Watch, statics: list[SharedArray], output: int, events: int) -> list[str]:
-    counts = watch.counts or watch.events
+    files = f"{output} {events if watch.events else -1}"
+    wanted = f"{watch.counts or watch.events:d} {watch.checks:d}"
     matrices = watch.matrices or {}
     return [
-        f"trace {output} {events if watch.events else -1} {counts:d} {watch.checks:d} {BASE_ADDRESS} {SLOT_BYTES.bit_length() - 1}",
+        f"trace {files} {wanted} {BASE_ADDRESS} {SLOT_BYTES.bit_length() - 1}",
         *(f"static {array.offset} {array.nbytes}" for array in statics),
         *(_array_line(array, matrices.get(array.label)) for array in launch.arrays),
     ]

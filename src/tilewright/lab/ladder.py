@@ -17,6 +17,7 @@ from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem, TilewrightError
 from tilewright.facts.static import bare_row, static_row
+from tilewright.lab.tracing import count_memory
 from tilewright.lab.verifying import cubin, emulator_run, host_binary
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, environment
@@ -108,7 +109,10 @@ def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
 
     def build(config: Config) -> tuple[Row, Binary | None]:
         row = attempt(config, plan.problem, lambda: compiled_row(plan, config))
-        return row, host_binary(config, plan.problem) if row.failure is None else None
+        if row.failure is not None:
+            return row, None
+        count_memory(row, config)
+        return row, host_binary(config, plan.problem)
 
     record = Record(
         command="ladder",

@@ -18,6 +18,8 @@ from tilewright.problem import Problem
 from tilewright.record import Record, Row, environment
 
 MOST_SHOWN = 6
+FAILURE = "UnsafeMemory"
+"""What a row calls findings: no launch failed and no result need be wrong."""
 
 
 def verify_races(query: str, settings: list[str], schedule: str, seed: int, *, as_json: bool) -> int:
@@ -63,7 +65,7 @@ def _row(config: Config, problem: Problem, label: str, found: list[str]) -> Row:
     row.backend, row.verified = label, not found
     row.verdict = found[0] if found else "no race, uninitialised read or misplaced access"
     if found:
-        row.failure, row.findings = "WrongResult", found
+        row.failure, row.findings = FAILURE, found
     return row
 
 

@@ -65,6 +65,10 @@ COUNTS = (
     Column("global load\nbytes/FLOP", 11, lambda r: _optional(r.global_load_bytes_per_flop, "{:.3f}")),
     Column("shared loads\nper result", 12, lambda r: _optional(r.shared_loads_per_result, "{:g}")),
 )
+TRACED = (
+    Column("sectors\na request", 9, lambda r: _optional(r.sectors_per_request, "{:.3g}")),
+    Column("wavefronts\nan access", 10, lambda r: _optional(r.wavefronts_per_access, "{:.3g}")),
+)
 TIMES = (
     Column("time", 9, lambda r: "" if r.time_us is None else duration(r.time_us)),
     Column("TFLOP/s", 8, lambda r: _optional(r.tflops, "{:.2f}")),
@@ -93,7 +97,7 @@ def recorded_column(records: Sequence[Record]) -> Column:
 
 def emulator_columns(records: Sequence[Record]) -> tuple[Column, ...]:
     """What the emulator can say, and beside it what was recorded on a card."""
-    return (NAME, VERIFIED, *COUNTS, *RESOURCES, recorded_column(records))
+    return (NAME, VERIFIED, *COUNTS, *TRACED, *RESOURCES, recorded_column(records))
 
 
 def gpu_columns(*, with_baseline: bool) -> tuple[Column, ...]:

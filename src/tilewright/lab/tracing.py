@@ -11,6 +11,7 @@ from tilewright.emulator.tracing import Matrix, Watch
 from tilewright.errors import LaunchFailed
 from tilewright.lab.verifying import backend_run
 from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.record import Row
 from tilewright.run.tracing import TracingBackend
 from tilewright.verify.operands import make_operands
 
@@ -59,3 +60,10 @@ def trace_config(
                 raise
             return backend.traces[0], error
         return backend.traces[0], None
+
+
+def count_memory(row: Row, config: Config) -> None:
+    """Put sectors a request and wavefronts an access into `row`; a kernel that fails has none."""
+    trace, failure = trace_config(config, small_problem(config), Watch())
+    if failure is None:
+        row.sectors_per_request, row.wavefronts_per_access = trace.per_access("global"), trace.per_access("shared")
