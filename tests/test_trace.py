@@ -8,12 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
 from tilewright.declare import Config, rung_config, rungs
+from tilewright.emulator.banks import wavefronts
+from tilewright.emulator.elf import shared_arrays
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Matrix, Watch
 from tilewright.errors import InvalidInput, LaunchFailed
@@ -49,11 +53,14 @@ def probe(body: str) -> Binary:
     return compile_traced(host_source(source, args_type="Args"))
 
 
-def trace_probe(body: str, watch: Watch, *, threads: int = 32, grid: int = 1, smem_bytes: int = 0, **options) -> Trace:
+def trace_probe(
+    body: str, watch: Watch, *, threads: int = 32, grid: int = 1, smem_bytes: int = 0, x_values=(), **options
+) -> Trace:
+    """X and Y are 1024 elements; X starts with `x_values` and holds zeros beyond."""
     with TracingBackend(watch, **options) as device:
         x = device.alloc(4096, label="X", read_only=True)
         y = device.alloc(4096, label="Y")
-        device.upload(x, np.zeros(4096, np.uint8))
+        device.upload(x, np.pad(np.array(x_values, np.float32), (0, 1024 - len(x_values))).view(np.uint8))
         args = ProbeArgs(x=x.address, y=y.address, n=1024)
         device.launch(probe(body), Grid((grid, 1, 1), (threads, 1, 1), smem_bytes), args)
         return device.traces[0]
@@ -197,6 +204,18 @@ def test_wavefronts_follow_the_bank_rule(index, width, wavefronts, banks):
     assert (line.wavefronts_per_access, line.banks, line.line) == (wavefronts, banks, 2)
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([1, 2, 4]), st.lists(st.integers(0, 63), min_size=32, max_size=32), st.integers(1, 2**32 - 1))
+def test_pictures_follow_the_rule_that_counts_follow(elements, places, active):
+    body = shared_probe(f"{elements} * int(args.x[t])", 4 * elements, "args.x[t] >= 0")
+    chosen = [place if active >> lane & 1 else -1 for lane, place in enumerate(places)]
+    line = only(trace_probe(body, COUNTS, x_values=chosen).select(kind="store", space="shared"))
+    offsets = {lane: 4 * elements * place for lane, place in enumerate(chosen) if place >= 0}
+    served = wavefronts(offsets, 4 * elements)
+    assert line.wavefronts == len(served)
+    assert line.banks == len({bank for wavefront in served for bank in wavefront})
+
+
 def test_idle_lanes_ask_for_nothing():
     line = only(trace_probe(shared_probe("t * 32", condition="t < 5"), COUNTS).select(kind="store"))
     assert (line.wavefronts, line.lanes, line.instructions) == (5, 5, 1)
@@ -296,6 +315,20 @@ def test_both_compilers_give_the_same_counts(compiler, monkeypatch):
         ("shared", "load", "Bs"): (2048, 8192, 0),
     }
     assert not trace_rung("k08", 128, CHECKS).findings
+
+
+def test_shared_arrays_are_named_as_in_the_source_and_lie_apart():
+    body = """__shared__ float first[32]; __shared__ __align__(16) short second_2[3]; __shared__ int E2As[5];
+    first[t] = second_2[t % 3] = E2As[t % 5] = t; __syncthreads();
+    args.y[t] = first[31 - t] + second_2[t % 3] + E2As[t % 5];"""
+    arrays = shared_arrays(probe(body).payload)
+    assert {(array.name, array.nbytes) for array in arrays} == {("first", 128), ("second_2", 6), ("E2As", 20)}
+    ends = [0, *(array.offset + array.nbytes for array in arrays)]
+    assert all(array.offset >= end + 4096 for array, end in zip(arrays, ends, strict=False))
+
+
+def test_a_file_that_is_no_kernel_has_no_shared_arrays():
+    assert shared_arrays(b"text") == []
 
 
 def test_a_binary_goes_only_to_the_runner_it_was_made_for():
