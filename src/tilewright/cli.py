@@ -35,6 +35,8 @@ Backend = Annotated[str, typer.Option("--backend", help="auto (a GPU if there is
 SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")]
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
+Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
+Svg = Annotated[str | None, typer.Option(help="With --line: write the drawing to this file as well.")]
 
 
 def command(function: Callable[..., int]) -> Callable[..., None]:
@@ -95,8 +97,8 @@ def inspect(
     n: SizeN = None,
     k: SizeK = None,
     memory: Annotated[bool, typer.Option("--memory", help="Trace it in the emulator: banks and sectors.")] = False,
-    line: Annotated[int | None, typer.Option(help="With --memory: the bank map of this source line.")] = None,
-    svg: Annotated[str | None, typer.Option(help="With --line: write the bank map to this file.")] = None,
+    line: Line = None,
+    svg: Svg = None,
     as_json: Json = False,
 ) -> int:
     """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler.
@@ -105,8 +107,9 @@ def inspect(
     """
     if memory:
         from tilewright.lab.memory_command import MemoryRequest, inspect_memory
+        from tilewright.lab.memory_table import Picture
 
-        return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), line, svg), as_json=as_json)
+        return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), Picture(line, svg)), as_json=as_json)
     from tilewright.lab.inspecting import inspect_rung
 
     return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
@@ -134,6 +137,31 @@ def verify(
     from tilewright.lab.verify_command import run_verify
 
     return run_verify(rung, set_ or [], backend, device, schedule, seed, as_json=as_json)
+
+
+@command
+def trace(
+    file: Annotated[str, typer.Argument(help="A .cu file: a kernel and its device functions.")],
+    entry: Annotated[str, typer.Option(help="The kernel, or an instance of a template: 'sgemm<64, 8>'.")],
+    block: Annotated[str, typer.Option(help="Threads of a CTA: X, X,Y or X,Y,Z.")],
+    grid: Annotated[str, typer.Option(help="CTAs: X, X,Y or X,Y,Z.")] = "1",
+    arg: Annotated[
+        list[str] | None, typer.Option(help="NAME:TYPE[COUNT] or NAME:TYPE=VALUE, in order: A:const float[64].")
+    ] = None,
+    smem: Annotated[int, typer.Option(help="Bytes of dynamic shared memory.")] = 0,
+    schedule: Annotated[str, typer.Option(help="default, reverse or random.")] = "default",
+    seed: Annotated[int, typer.Option(help="Seed of the random schedule.")] = 0,
+    line: Line = None,
+    svg: Svg = None,
+    as_json: Json = False,
+) -> int:
+    """Run your own kernel in the emulator: banks, sectors, races, uninitialised reads and misplaced accesses."""
+    from tilewright.lab.memory_table import Picture
+    from tilewright.lab.trace_command import TraceRequest, trace_own
+
+    picture = Picture(line, svg)
+    request = TraceRequest(file, entry, grid, block, arg or [], smem, schedule, seed, picture)
+    return trace_own(request, as_json=as_json)
 
 
 @command

@@ -1,7 +1,7 @@
 """The static shared arrays of a host-compiled kernel, read from its symbol table.
 
-A `__shared__` array is thread-local storage there, and nothing else of a kernel is. Owns as much of the ELF format
-as that takes (64-bit, little-endian).
+A `__shared__` array is thread-local storage there. Nothing else of a kernel is but the compiler's own guards, which say
+whether an array of a class type has been constructed. Owns as much of ELF as that takes (64-bit, little-endian).
 """
 
 from __future__ import annotations
@@ -15,25 +15,31 @@ SYMBOL_TABLE, THREAD_LOCAL = 2, 6
 HEADER, SECTION, SYMBOL = struct.Struct("<16s2HI3QI6H"), struct.Struct("<2I4Q2I2Q"), struct.Struct("<I2BH2Q")
 
 
+GUARD_PREFIX = "_ZGV"
+
+
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """One array: its name in the source, where it lies in the kernel's static shared memory, its size."""
+    """One array: its name in the source, where it lies in the kernel's static shared memory, its size.
+
+    `is_guard`: no array of the source's but the guard of one.
+    """
 
     name: str
     offset: int
     nbytes: int
+    is_guard: bool = False
 
 
 def shared_arrays(payload: bytes) -> list[SharedArray]:
-    """The arrays by offset. Empty for a file without a symbol table."""
+    """The arrays and guards by offset. Empty for a file without a symbol table."""
     if payload[:6] != b"\x7fELF\x02\x01":
         return []
     header = HEADER.unpack_from(payload)
     sections_at, section_count = header[6], header[12]
     sections = [SECTION.unpack_from(payload, sections_at + i * SECTION.size) for i in range(section_count)]
-    found = [
-        array for section in sections if section[1] == SYMBOL_TABLE for array in _symbols(payload, sections, section)
-    ]
+    tables = [section for section in sections if section[1] == SYMBOL_TABLE]
+    found = [array for table in tables for array in _symbols(payload, sections, table)]
     return sorted(found, key=lambda array: array.offset)
 
 
@@ -43,7 +49,8 @@ def _symbols(payload: bytes, sections: list[tuple[int, ...]], table: tuple[int, 
         name_at, info, _, _, value, size = SYMBOL.unpack_from(payload, at)
         if info & 15 == THREAD_LOCAL and size:
             begin = names_at + name_at
-            yield SharedArray(_plain(payload[begin : payload.index(b"\0", begin)].decode()), value, size)
+            symbol = payload[begin : payload.index(b"\0", begin)].decode()
+            yield SharedArray(_plain(symbol), value, size, symbol.startswith(GUARD_PREFIX))
 
 
 def _plain(symbol: str) -> str:

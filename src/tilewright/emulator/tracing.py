@@ -55,10 +55,11 @@ def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tup
 
     Raises TimedOut, and LaunchFailed if there is no report.
     """
-    statics = shared_arrays(launch.kernel.payload)
+    in_shared = shared_arrays(launch.kernel.payload)
+    statics = [array for array in in_shared if not array.is_guard]
     output, events = os.memfd_create("tilewright-trace"), os.memfd_create("tilewright-events")
     try:
-        more = process.More(traced_runner(), _request(launch, watch, statics, output, events), (output, events))
+        more = process.More(traced_runner(), _request(launch, watch, in_shared, output, events), (output, events))
         report = process.run(launch, timeout_s=timeout_s, more=more)
         told = [json.loads(line) for line in _read(output).splitlines()]
         raw = np.frombuffer(_read(events), EVENT) if watch.events else None
@@ -68,13 +69,13 @@ def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tup
     return report, _trace(launch, statics, told, raw)
 
 
-def _request(launch: process.Launch, watch: Watch, statics: list[SharedArray], output: int, events: int) -> list[str]:
+def _request(launch: process.Launch, watch: Watch, in_shared: list[SharedArray], output: int, events: int) -> list[str]:
     files = f"{output} {events if watch.events else -1}"
     wanted = f"{watch.counts or watch.events:d} {watch.checks:d}"
     matrices = watch.matrices or {}
     return [
         f"trace {files} {wanted} {BASE_ADDRESS} {SLOT_BYTES.bit_length() - 1}",
-        *(f"static {array.offset} {array.nbytes}" for array in statics),
+        *(f"{'guard' if array.is_guard else 'static'} {array.offset} {array.nbytes}" for array in in_shared),
         *(_array_line(array, matrices.get(array.label)) for array in launch.arrays),
     ]
 

@@ -93,7 +93,8 @@ inline bool parse_line(const char* key, const char* value, Launch& launch) {
   if (is("async")) return parse_completion(value, launch.completion);
   if (is("map")) return parse_mapping(value, launch.mappings);
   if (is("trace")) return launch.trace.parse_trace(value);
-  if (is("static")) return launch.trace.parse_static(value);
+  if (is("static")) return TraceRequest::parse_static(value, launch.trace.statics);
+  if (is("guard")) return TraceRequest::parse_static(value, launch.trace.guards);
   if (is("array")) return launch.trace.parse_array(value);
   if (is("args")) return parse_args(value, launch.args);
   return false;

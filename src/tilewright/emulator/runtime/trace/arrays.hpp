@@ -27,9 +27,11 @@ class Arrays {
 
   // Whether `address` is memory that arrays lie in; a thread's own stack, say, is not.
   bool classify(uintptr_t address, Space& space) const {
-    if (static_smem_.holds(address))
+    if (static_smem_.holds(address)) {
       space = Space::shared_static;
-    else if (dynamic_smem_.holds(address))
+      return !is_guard(address);
+    }
+    if (dynamic_smem_.holds(address))
       space = Space::shared_dynamic;
     else if (request_.slot_of(address) < request_.globals.size())
       space = Space::global;
@@ -66,6 +68,12 @@ class Arrays {
   const TraceRequest& request() const { return request_; }
 
  private:
+  bool is_guard(uintptr_t address) const {
+    for (const StaticArray& guard : request_.guards)
+      if (guard.holds(address - static_smem_.start)) return true;
+    return false;
+  }
+
   size_t distance(const StaticArray& array, uintptr_t address) const {
     uintptr_t first = static_smem_.start + array.offset, end = first + array.bytes;
     return address < first ? first - address : address < end ? 0 : address - end + 1;

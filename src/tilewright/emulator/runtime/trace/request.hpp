@@ -28,15 +28,17 @@ struct GlobalArray {
 
 struct StaticArray {
   unsigned long offset, bytes;  // in the kernel's static shared memory
+
+  bool holds(unsigned long at) const { return at - offset < bytes; }
 };
 
 struct TraceRequest {
   int output_fd = -1, events_fd = -1;
   bool counts = false, checks = false;
   unsigned long slots_address = 0;
-  unsigned slot_bits = 0;  // a slot is 2^slot_bits bytes
-  std::vector<StaticArray> statics;
-  std::vector<GlobalArray> globals;  // by slot
+  unsigned slot_bits = 0;                    // a slot is 2^slot_bits bytes
+  std::vector<StaticArray> statics, guards;  // arrays of the source's; the compiler's own variables beside them
+  std::vector<GlobalArray> globals;          // by slot
 
   size_t slot_of(uintptr_t address) const { return (address - slots_address) >> slot_bits; }
 
@@ -49,10 +51,10 @@ struct TraceRequest {
     return read;
   }
 
-  bool parse_static(const char* value) {
+  static bool parse_static(const char* value, std::vector<StaticArray>& into) {
     StaticArray array{};
     if (sscanf(value, "%lu %lu", &array.offset, &array.bytes) != 2) return false;
-    statics.push_back(array);
+    into.push_back(array);
     return true;
   }
 
