@@ -21,6 +21,7 @@ from tilewright.emulator.elf import shared_arrays
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Matrix, Watch
 from tilewright.errors import InvalidInput, LaunchFailed
+from tilewright.lab.tracing import declared_matrices
 from tilewright.problem import Problem
 from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
@@ -514,3 +515,37 @@ def test_findings_before_a_failure_are_kept():
     s[t] = 1;
     *reinterpret_cast<volatile float*>(t) = 1;"""
     assert [finding.flaw for finding in failing_probe(body, CHECKS).findings] == ["uninitialised"]
+
+
+PRELUDE = """#include "tilewright/scalar.cuh"
+using Scalar = tilewright::F32;
+#include "tilewright/args.cuh"
+using tilewright::GemmArgs;
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "flaws"),
+    [
+        ("honest", set()),
+        ("honest_tiled", set()),
+        ("no_barrier_before_read", {"race", "uninitialised"}),
+        ("no_barrier_before_write", {"race"}),
+        ("past_its_tile", {"race"}),
+        ("uninitialised_shared", {"uninitialised"}),
+        ("dense_rows", {"padding"}),
+        ("padding_overwritten", {"padding"}),
+        ("padding_times_zero", {"padding"}),
+        ("row_before_start", {"out_of_bounds"}),
+        ("term_past_end", {"out_of_bounds", "padding"}),
+    ],
+)
+def test_of_the_wrong_kernels_those_wrong_in_order_or_place_are_named_on_any_data(name, flaws):
+    text = (Path(__file__).parent / "broken" / f"{name}.cu").read_text(encoding="utf-8")
+    binary = compile_traced(
+        host_source(KernelSource(name, name, f'{PRELUDE}#line 1 "{name}.cu"\n{text}', f"{name}.cu"))
+    )
+    problem = Problem(m=17, n=33, k=31, lda=36, ldb=40, ldd=35)
+    watch = Watch(counts=False, checks=True, matrices=declared_matrices(problem))
+    trace = trace_gemm(binary, problem, Grid((3, 2, 1), (16, 16, 1)), watch)
+    assert {finding.flaw for finding in trace.findings} == flaws

@@ -23,11 +23,10 @@ struct BankUse {
 };
 
 // The words that the banks deliver in one phase. Accesses of 8 or 16 aligned bytes take two or four banks together,
-// so `unit` bytes of banks count as one.
+// so `unit` bytes of banks count as one group.
 class PhaseWords {
  public:
-  explicit PhaseWords(unsigned unit)
-      : groups_(bank_count * bank_bytes / unit), together_(unit / bank_bytes), pattern_((1u << together_) - 1) {}
+  explicit PhaseWords(unsigned unit) : groups_(bank_count * bank_bytes / unit) {}
 
   void add(uint32_t word) {
     unsigned group = word % groups_;
@@ -36,17 +35,14 @@ class PhaseWords {
       if (words_[group][i] == word) return;
     words_[group][count] = word;
     counts_[group] = static_cast<uint8_t>(count + 1);
-    banks_ |= pattern_ << group * together_;
     if (count == ways_) ways_ = count + 1;
   }
   int ways() const { return ways_; }
-  uint32_t banks() const { return banks_; }
 
  private:
-  unsigned groups_, together_, pattern_;
+  unsigned groups_;
   uint8_t counts_[bank_count] = {};
   int ways_ = 0;
-  uint32_t banks_ = 0;
   uint32_t words_[bank_count][warp_lanes];
 };
 
@@ -70,15 +66,29 @@ inline bool aligned(const WarpAddresses& warp, unsigned bytes) {
 
 inline void serve_phase(const WarpAddresses& warp, unsigned bytes, int first_lane, int lanes, BankUse& use) {
   unsigned unit = bytes > bank_bytes && aligned(warp, bytes) ? bytes : bank_bytes;
-  PhaseWords words(unit);
-  for (int lane = first_lane; lane < first_lane + lanes; ++lane)
-    for (unsigned at = 0; warp.has(lane) && at < bytes; at += unit)
-      words.add(static_cast<uint32_t>(warp.address[lane] + at) / unit);
-  if (words.ways() == 0) return;
-  use.wavefronts += words.ways();
+  unsigned groups = bank_count * bank_bytes / unit, together = unit / bank_bytes;
+  auto each_word = [&](auto visit) {
+    for (int lane = first_lane; lane < first_lane + lanes; ++lane)
+      for (unsigned at = 0; warp.has(lane) && at < bytes; at += unit)
+        visit(static_cast<uint32_t>(warp.address[lane] + at) / unit);
+  };
+  uint32_t lowest = UINT32_MAX, highest = 0, banks = 0;
+  each_word([&](uint32_t word) {
+    lowest = word < lowest ? word : lowest;
+    highest = word > highest ? word : highest;
+    banks |= ((1u << together) - 1) << word % groups * together;
+  });
+  if (banks == 0) return;
+  int ways = 1;
+  if (highest - lowest >= groups) {  // nearer words lie in banks of their own
+    PhaseWords words(unit);
+    each_word([&](uint32_t word) { words.add(word); });
+    ways = words.ways();
+  }
+  use.wavefronts += ways;
   use.phases += 1;
-  use.banks |= words.banks();
-  if (words.ways() > use.ways) use.ways = words.ways();
+  use.banks |= banks;
+  if (ways > use.ways) use.ways = ways;
 }
 
 // `bytes` is the width of each lane's access: up to 4 all lanes are one phase, 8 bytes take two of sixteen lanes,

@@ -43,11 +43,12 @@ class Checker {
   }
 
   // An atomic access orders besides: what was released at the address happened before what comes after acquiring it.
-  void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
+  void synchronise(const Arrays& arrays, int thread, uintptr_t address, bool acquires, bool releases) {
     Knowledge& object = released_[address];
+    Space space;
     if (acquires) {
       clocks_.acquire(thread, object);
-      synchronised_ = true;
+      synchronised_ |= arrays.classify(address, space) && space == Space::global;
     }
     if (releases) clocks_.release(thread, object);
   }
@@ -128,7 +129,8 @@ class Checker {
     findings_.tell_race(spot.array, spot.offset, spot.bytes, first, {thread, cta_, now.site, now.kind}, waited);
   }
 
-  // Memory that another CTA touched last: no two CTAs are ordered, unless this one has acquired something.
+  // Memory that another CTA touched last: no two CTAs are ordered, unless this one has acquired something
+  // in global memory.
   void take_over(Cell& cell, const Moment& now, int thread, const Spot& spot) {
     const Moment& before = cell.write;
     bool both_atomic = is_atomic(before.kind) && is_atomic(now.kind);

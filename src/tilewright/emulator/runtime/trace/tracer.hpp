@@ -46,7 +46,7 @@ class Observer {
   }
 
   void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
-    if (request_.checks) checker_.synchronise(thread, address, acquires, releases);
+    if (request_.checks) checker_.synchronise(arrays_, thread, address, acquires, releases);
   }
 
   void copy(int thread, const void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, uint32_t site) {
