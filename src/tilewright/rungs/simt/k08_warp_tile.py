@@ -7,6 +7,7 @@ from tilewright.declare import (
     binary_rule,
     config_rule,
     derived,
+    footprint,
     launch,
     problem_rule,
     shared,
@@ -99,6 +100,17 @@ ahead of the arithmetic, fewer and fatter threads win.""",
         global_loads="BK * (BM + BN)",
         shared_loads="NUM_THREADS * BK * (WMITER * TM + WNITER * TN)",
         shared_stores="BK * (BM + BN)",
+    ),
+    footprints=(
+        footprint("A", "global load", "tx // (BK // 4) * lda + tx % (BK // 4) * 4", elements="4"),
+        footprint("B", "global load", "tx // (BN // 4) * ldb + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared store", "tx % (BK // 4) * 4 * BM + tx // (BK // 4)"),
+        footprint("Bs", "shared store", "tx // (BN // 4) * BN + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared load", "lane // (WSUBN // TN) * TM", elements="4"),
+        footprint("Bs", "shared load", "lane % (WSUBN // TN) * TN", elements="4"),
+        footprint(
+            "D", "global store", "lane // (WSUBN // TN) * TM * ldd + lane % (WSUBN // TN) * TN", elements="4"
+        ),
     ),
     published=Published(time_ms=4.68, percent_of_cublas=81.6),
 )
