@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import Binary
-from tilewright.errors import CompileFailed, Missing
+from tilewright.errors import Missing
 from tilewright.facts.sass import Instruction, parse
 
 OPTIONS = ("-c", "-gi")
+FIX = "pip install 'tilewright[sass]'"
 
 
 @cache
@@ -23,7 +24,7 @@ def nvdisasm() -> tuple[str, str]:
 
     path = find_nvidia_binary_utility("nvdisasm")
     if path is None:
-        raise Missing("nvdisasm is not here, so no instructions can be shown: pip install 'tilewright[sass]'")
+        raise Missing(f"nvdisasm is not here, so no instructions can be shown: {FIX}")
     return path, _version(path)
 
 
@@ -37,16 +38,16 @@ def _run(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Missing(f"{command[0]} cannot be run ({error}): pip install 'tilewright[sass]'") from error
+        raise Missing(f"{command[0]} cannot be run ({error}): {FIX}") from error
     if done.returncode != 0:
-        raise CompileFailed(f"nvdisasm gave up: {done.stderr.strip()}", done.stderr)
+        raise Missing(f"{command[0]} gave up ({done.stderr.strip()}): {FIX}")
     return done.stdout
 
 
 def disassemble(binary: Binary) -> tuple[Instruction, ...]:
     """The instructions of a cubin's kernel, from the cache where it was disassembled before.
 
-    Raises Missing without nvdisasm, CompileFailed when it cannot read the cubin or finds no such kernel there.
+    Raises Missing without an nvdisasm that can read it.
     """
     path, version = nvdisasm()
     key = binary_cache.content_key(("sass", version, *OPTIONS, binary.entry, binary.payload))
@@ -61,5 +62,5 @@ def disassemble(binary: Binary) -> tuple[Instruction, ...]:
     text = binary_cache.load_or_build(key, build).payload.decode()
     instructions = parse(text, binary.entry)
     if not instructions:
-        raise CompileFailed(f"nvdisasm {version} shows no instruction of {binary.entry} in this cubin")
+        raise Missing(f"nvdisasm {version} shows no instruction of {binary.entry} in this cubin: {FIX}")
     return instructions

@@ -72,9 +72,7 @@ def _ends_block(instruction: Instruction) -> bool:
     return instruction.opcode == "EXIT" or instruction.target is not None
 
 
-def _block(
-    code: Sequence[Instruction], first: int, last: int, number: dict[int, int], at: dict[int, int]
-) -> Block:
+def _block(code: Sequence[Instruction], first: int, last: int, number: dict[int, int], at: dict[int, int]) -> Block:
     end = code[last]
     exits = end.opcode == "EXIT"
     following = [number[at[end.target]]] if end.target in at else []

@@ -7,7 +7,7 @@ plain reading of two half-warps.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tilewright.declare.config import Config
@@ -64,18 +64,13 @@ def _evaluate(item: Footprint, config: Config, problem: Problem) -> WarpAccess:
     lane_bytes = item.elements.evaluate(config.scope) * element_bytes
     starts = [offset * element_bytes for offset in lane_offsets(item, config, problem)]
     touched = {byte for start in starts for byte in range(start, start + lane_bytes)}
-    common = {
-        "name": item.name,
-        "kind": item.kind,
-        "lane_bytes": lane_bytes,
-        "distinct_bytes": len(touched),
-        "span_bytes": max(touched) - min(touched) + 1,
-    }
+    span_bytes = max(touched) - min(touched) + 1
+    access = WarpAccess(item.name, item.kind, lane_bytes, len(touched), span_bytes)
     if item.is_global:
-        return WarpAccess(**common, sectors=len({byte // SECTOR_BYTES for byte in touched}))
+        return replace(access, sectors=len({byte // SECTOR_BYTES for byte in touched}))
     ways = [conflict_ways(phase, lane_bytes) for phase in phases(starts, lane_bytes)]
     banks = len({byte // BANK_BYTES % BANKS for byte in touched})
-    return WarpAccess(**common, banks=banks, wavefronts=sum(ways), conflict_ways=max(ways))
+    return replace(access, banks=banks, wavefronts=sum(ways), conflict_ways=max(ways))
 
 
 def phases(starts: list[int], lane_bytes: int) -> list[list[int]]:

@@ -7,7 +7,7 @@ instructions as they stand; which of them a predicate switches off is not known 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,13 +63,15 @@ def kind_of(instruction: Instruction) -> str:
 
 def mix(executed: Iterable[Executed]) -> dict[str, Fraction]:
     """Counts by kind; 'FFMA.reuse' is those of the FMAs that keep an operand for the next instruction."""
-    counted: Counter[str] = Counter()
+    counted: defaultdict[str, Fraction] = defaultdict(Fraction)
     for item in executed:
+        if item.instruction.never_executes:
+            continue
         kind = kind_of(item.instruction)
-        counted[kind] += item.times  # type: ignore[assignment]
+        counted[kind] += item.times
         if kind in FMAS and item.instruction.reuses:
-            counted[f"{kind}.reuse"] += item.times  # type: ignore[assignment]
-    return {kind: Fraction(count) for kind, count in counted.items()}
+            counted[f"{kind}.reuse"] += item.times
+    return dict(counted)
 
 
 def fmas(code: Iterable[Instruction]) -> int:
@@ -92,30 +94,37 @@ def main_loop(code: Sequence[Instruction], config: Config) -> MainLoop | None:
         return None
     inner = min((loop for loop in found if counted[loop] == most), key=lambda loop: loop.last - loop.first)
     owed, k_step = fmas_per_step(config), config.rung.accesses.k_step.evaluate(config.scope)
-    unit = f"K-tile of {k_step}" if k_step > 1 else "step along K"
     around = [loop for loop in found if loop.encloses(inner) and counted[loop] == most]
     if most < owed and owed % most == 0 and around:
-        return _nested(code, min(around, key=lambda loop: loop.last - loop.first), inner, int(owed / most), unit)
-    return _single(code, inner, Fraction(most) / owed, unit)
+        return _nested(code, min(around, key=lambda loop: loop.last - loop.first), inner, int(owed / most), k_step)
+    return _single(code, inner, Fraction(most) / owed, k_step)
 
 
-def _single(code: Sequence[Instruction], loop: Loop, steps: Fraction, unit: str) -> MainLoop:
-    if steps.denominator == 1:
-        body = f"one trip is one {unit}" if steps == 1 else f"one trip is {steps} × one {unit}, counts are for one"
+def _unit(k_step: int, count: int = 1) -> str:
+    plural = "" if count == 1 else "s"
+    return f"step{plural} along K" if k_step == 1 else f"K-tile{plural} of {k_step}"
+
+
+def _single(code: Sequence[Instruction], loop: Loop, steps: Fraction, k_step: int) -> MainLoop:
+    unit = _unit(k_step)
+    if steps == 1:
+        body = f"one trip is one {unit}"
+    elif steps.denominator == 1:
+        body = f"one trip is {steps} {_unit(k_step, int(steps))}, unrolled by the compiler; counts are for one"
     elif steps.numerator == 1:
-        body = f"{steps.denominator} trips make one {unit}, counts are for all of them"
+        body = f"{steps.denominator} trips make one {unit}; counts are for all of them"
     else:
         how = f"one trip holds {float(steps):.3g} times the FMAs that the declaration counts for one {unit}"
-        return _made(code, loop, [Fraction(1)] * _length(loop), None, "trip", f"{how}, so counts are for one trip")
+        return _made(code, loop, [Fraction(1)] * _length(loop), None, "trip", f"{how}; counts are for one trip")
     return _made(code, loop, [1 / steps] * _length(loop), steps, unit, body)
 
 
-def _nested(code: Sequence[Instruction], outer: Loop, inner: Loop, trips: int, unit: str) -> MainLoop:
+def _nested(code: Sequence[Instruction], outer: Loop, inner: Loop, trips: int, k_step: int) -> MainLoop:
     times = [
         Fraction(trips if inner.first <= index <= inner.last else 1) for index in range(outer.first, outer.last + 1)
     ]
-    how = f"one trip is one {unit}, an inner loop in it taken {trips} times"
-    return _made(code, outer, times, Fraction(1), unit, how)
+    how = f"one trip is one {_unit(k_step)}, with an inner loop taken {trips} times"
+    return _made(code, outer, times, Fraction(1), _unit(k_step), how)
 
 
 def _length(loop: Loop) -> int:
@@ -126,5 +135,5 @@ def _made(
     code: Sequence[Instruction], loop: Loop, times: list[Fraction], steps: Fraction | None, unit: str, how: str
 ) -> MainLoop:
     body = code[loop.first : loop.last + 1]
-    executed = tuple(Executed(i, t) for i, t in zip(body, times, strict=True) if not i.never_executes)
+    executed = tuple(Executed(i, t) for i, t in zip(body, times, strict=True))
     return MainLoop(loop, INSTRUCTION_BYTES * len(body), executed, steps, unit, how)

@@ -108,9 +108,7 @@ ahead of the arithmetic, fewer and fatter threads win.""",
         footprint("Bs", "shared store", "tx // (BN // 4) * BN + tx % (BN // 4) * 4", elements="4"),
         footprint("As", "shared load", "lane // (WSUBN // TN) * TM", elements="4"),
         footprint("Bs", "shared load", "lane % (WSUBN // TN) * TN", elements="4"),
-        footprint(
-            "D", "global store", "lane // (WSUBN // TN) * TM * ldd + lane % (WSUBN // TN) * TN", elements="4"
-        ),
+        footprint("D", "global store", "lane // (WSUBN // TN) * TM * ldd + lane % (WSUBN // TN) * TN", elements="4"),
     ),
     published=Published(time_ms=4.68, percent_of_cublas=81.6),
 )
