@@ -33,12 +33,14 @@ class Executed:
 class MainLoop:
     """The main loop's instructions, weighed so that they add up to one `unit`.
 
-    `loop` is the whole region, an enclosing loop with what it does once a step included. `steps_per_trip` is how many
-    steps along K one trip makes, or None where the FMAs don't add up to the declaration's; `unit` is then one trip.
-    `how` says in words how the counts were come by.
+    `loop` is the whole region, an enclosing loop with what it does once a step included. `others` are further loops in
+    it, counted as one pass since nothing says how often they are taken. `steps_per_trip` is how many steps along K one
+    trip makes, or None where the FMAs don't add up to the declaration's; `unit` is then one trip. `how` says in words
+    how the counts were come by.
     """
 
     loop: Loop
+    others: tuple[Loop, ...]
     code_bytes: int
     executed: tuple[Executed, ...]
     steps_per_trip: Fraction | None
@@ -123,7 +125,7 @@ def _nested(code: Sequence[Instruction], outer: Loop, inner: Loop, trips: int, k
     times = [
         Fraction(trips if inner.first <= index <= inner.last else 1) for index in range(outer.first, outer.last + 1)
     ]
-    how = f"one trip is one {_unit(k_step)}, with an inner loop taken {trips} times"
+    how = f"one trip is one {_unit(k_step)}, with a loop inside taken {trips} times"
     return _made(code, outer, times, Fraction(1), _unit(k_step), how)
 
 
@@ -136,4 +138,7 @@ def _made(
 ) -> MainLoop:
     body = code[loop.first : loop.last + 1]
     executed = tuple(Executed(i, t) for i, t in zip(body, times, strict=True))
-    return MainLoop(loop, INSTRUCTION_BYTES * len(body), executed, steps, unit, how)
+    others = tuple(each for each in loops(code) if loop.encloses(each) and not fmas(code[each.first : each.last + 1]))
+    if others:
+        how += f"; {len(others)} more inside, counted as one pass"
+    return MainLoop(loop, others, INSTRUCTION_BYTES * len(body), executed, steps, unit, how)

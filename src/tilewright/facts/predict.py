@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tilewright.declare.config import Config
-from tilewright.facts.flow import Block, blocks, unavoidable
+from tilewright.facts.flow import Block, blocks, loops, unavoidable
 from tilewright.facts.mainloop import MainLoop, fmas, fmas_per_step, main_loop
 from tilewright.facts.sass import BRANCHES, Instruction
 from tilewright.problem import Problem
@@ -77,7 +77,12 @@ def _summed(times: Sequence[_Times], counts: Callable[[Instruction], bool], warp
 
 
 def _times(code: Sequence[Instruction], loop: MainLoop, owed: Fraction, per_step: Fraction) -> list[_Times] | None:
-    """Every reachable instruction's executions, or None where the FMAs owed are no whole number of trips."""
+    """Every reachable instruction's executions.
+
+    None where the FMAs owed are no whole number of trips, or a loop without FMAs is taken nobody knows how often.
+    """
+    if any(not fmas(code[each.first : each.last + 1]) for each in loops(code)):
+        return None
     graph = blocks(code)
     inside = {n for n, b in enumerate(graph) if loop.loop.first <= b.first and b.last <= loop.loop.last}
     head = next(n for n in inside if graph[n].first == loop.loop.first)

@@ -58,5 +58,5 @@ def _cell(row: Row) -> Text:
 
 def _note(row: Row) -> str:
     if row.failure is not None:
-        return f"– {row.rung} on {row.arch}: {row.failure}: {row.verdict}"
+        return f"– {row.arch}: {row.verdict}"
     return f"* {row.rung} on {row.arch}: {row.spill_bytes} bytes spilled" if row.spill_bytes else ""
