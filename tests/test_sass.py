@@ -261,6 +261,17 @@ def test_what_a_predicate_or_a_branch_may_skip_widens_the_range():
     assert set(counts) == {FMA_METRIC, *METRICS}
 
 
+def test_staging_that_the_last_trip_leaves_out_is_pinned_by_the_declared_loads():
+    stage = ["LDGSTS.E [R0], desc[UR4][R2.64]", "LDG.E R0, desc[UR4][R2.64]", "STS [R0], R1"]
+    code = written(
+        *["@P3 BRA `(.L_none)", *stage, "none:", "head:", "@P1 BRA `(.L_last)", *stage, "last:"],
+        *[*["FFMA R0, R1, R2, R0"] * 32, "@P0 BRA `(.L_head)", "EXIT"],
+    )
+    counts = predicted(code, K04, Problem(m=32, n=32, k=32 * 5))
+    for name in ("ldgsts", "global_ld", "shared_st"):
+        assert counts[f"smsp__inst_executed_op_{name}.sum"] == Range(5 * 32, 5 * 32)
+
+
 def test_a_peeled_last_tile_counts_once():
     tile = ["LDS R0, [R1]", *["FFMA R0, R1, R2, R0"] * 32]
     code = written("LDG.E R0, desc[UR4][R2.64]", "head:", *tile, "@P0 BRA `(.L_head)", *tile, "EXIT")

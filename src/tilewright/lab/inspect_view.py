@@ -44,7 +44,8 @@ def _print_rules(console: Console, found: Inspection) -> None:
     for result in rule_checks(found.config, found.arch, found.problem):
         values = ", ".join(f"{n}={v}" for n, v in result.values.items())
         line = Text("  ✓ ", style="green").append(f"{result.rule.expr.text}", style="default")
-        console.print(line.append(f"  ({values}), {result.rule.reason}", style="dim"), soft_wrap=True)
+        line.append(f"  ({values}), {result.rule.reason}", style="dim")
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def _print_resources(console: Console, config: Config, row: Row) -> None:
