@@ -88,18 +88,22 @@ def rungs(
 
 @command
 def inspect(
-    rung: OneRung,
+    rung: Annotated[str, typer.Argument(help="A rung, or 'all' for a table.")],
     set_: Settings = None,
-    arch: Arch = "sm_90a",
+    arch: Annotated[
+        str | None,
+        typer.Option(help="Architecture to compile for, or 'all' for a table. Default: the card's or sm_90a."),
+    ] = None,
+    card: Annotated[str | None, typer.Option(help="Card of the roofline, as in 'RTX 5080'.")] = None,
     m: SizeM = None,
     n: SizeN = None,
     k: SizeK = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler."""
-    from tilewright.lab.inspecting import inspect_rung
+    """Explain a config: rules, registers, occupancy, instructions, accesses, roofline. Needs no GPU."""
+    from tilewright.lab.inspect_command import InspectRequest, run_inspect
 
-    return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
+    return run_inspect(InspectRequest(rung, set_ or [], arch, card, (m, n, k)), as_json=as_json)
 
 
 @command

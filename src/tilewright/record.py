@@ -68,7 +68,11 @@ class Row:
     global_load_bytes_per_flop: float | None = None
     shared_loads_per_result: float | None = None
     binary: str | None = None
-    sass: dict[str, int] | None = None
+    sass: dict[str, int | float] | None = None
+    sass_unit: str | None = None
+    sass_missing: str | None = None
+    footprints: list[dict[str, Any]] | None = None
+    roofline: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):

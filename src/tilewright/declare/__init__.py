@@ -2,6 +2,7 @@
 
 from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
+from tilewright.declare.footprint import Footprint, footprint
 from tilewright.declare.registry import Registry, discover, rungs
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
 from tilewright.declare.rung import Lesson, Param, Published, Requires, Rung, accesses, derived, launch, shared
@@ -10,6 +11,7 @@ from tilewright.declare.space import enumerate_configs, nearest_config, rung_con
 __all__ = [
     "Config",
     "Expr",
+    "Footprint",
     "Lesson",
     "Param",
     "Published",
@@ -23,6 +25,7 @@ __all__ = [
     "derived",
     "discover",
     "enumerate_configs",
+    "footprint",
     "launch",
     "nearest_config",
     "problem_rule",

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tilewright.declare.expr import Expr
+from tilewright.declare.footprint import LANE_NAMES, Footprint
 from tilewright.declare.rules import Rule
 from tilewright.errors import InvalidDeclaration
 
@@ -153,7 +154,8 @@ class Rung:
     `number` is permanent, `builds_on` names the rung it is a step from (None for a root), `summary` is the lesson in
     one sentence. `unguarded_when` is the expression over sizes and constants under which no tail guard is needed:
     the kernel then sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so.
-    `kernel` names another rung's `.cu` where only constants differ. `name` and `source` are filled in by
+    `footprints` are the accesses whose shape across a warp is worth knowing. `kernel` names another rung's `.cu` where
+    only constants differ. `name` and `source` are filled in by
     discovery from the files' stem.
     """
 
@@ -171,6 +173,7 @@ class Rung:
     shared: tuple[Shared, ...] = ()
     requires: Requires = field(default_factory=Requires)
     unguarded_when: Expr | None = None
+    footprints: tuple[Footprint, ...] = ()
     published: Published = field(default_factory=Published)
     kernel: str | None = None
     name: str = ""
@@ -214,6 +217,10 @@ class Rung:
         )
         for expr in fixed:
             self._require(expr, known, "launch block, cluster or accesses")
+        for access in self.footprints:
+            in_offset = (sizes if access.is_global else known) | LANE_NAMES
+            self._require(access.offset, in_offset, f"footprint {access.name}")
+            self._require(access.elements, known, f"footprint {access.name}")
         if self.unguarded_when is not None:
             self._require(self.unguarded_when, sizes, "unguarded_when")
 
