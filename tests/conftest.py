@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tilewright.compile import cache as binary_cache
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # speed is not what a test asserts
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture
