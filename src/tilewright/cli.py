@@ -119,6 +119,14 @@ def verify(
 
 
 @command
+def ceilings(device: Device = 0, as_json: Json = False) -> int:
+    """Measure what a GPU can do at most: FMA pipe, shared memory, L2, DRAM. Needs a GPU."""
+    from tilewright.lab.ceilings_command import run_ceilings
+
+    return run_ceilings(device, as_json=as_json)
+
+
+@command
 def doctor(as_json: Json = False) -> int:
     """Say what this machine has, what it lacks and how to get it."""
     from tilewright.lab.doctor import run_doctor
