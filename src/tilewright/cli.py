@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -100,6 +101,34 @@ def inspect(
     from tilewright.lab.inspecting import inspect_rung
 
     return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
+
+
+@command
+def diff(
+    rung: OneRung,
+    other: Annotated[str | None, typer.Argument(help="The rung to compare with; left out, the same one.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A.NAME=VALUE for the first, B.NAME=VALUE for the second; repeatable."),
+    ] = None,
+    arch: Arch = "sm_90a",
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write one page that needs no network.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Compare two rungs, or two settings of one: text, parameters, accesses, resources, times. Needs no GPU."""
+    from tilewright.lab.diff_command import show
+    from tilewright.lab.diffing import compare
+
+    comparison = compare(rung, other, set_ or [], arch, (m, n, k))
+    if html is not None:
+        from tilewright.report.diff_page import diff_page
+        from tilewright.report.html import write_page
+
+        write_page(html, diff_page(comparison))
+    return show(comparison, as_json=as_json)
 
 
 @command
