@@ -10,8 +10,8 @@ from tilewright.lab.render import duration, percent
 from tilewright.record import Record, Row
 from tilewright.run.cuda import CudaBackend
 
-WIDTHS = (22, 9, 14, 10, 13)
-HEADINGS = (("", "", "", "% of what", "bytes an SM"), ("ceiling", "time", "rate", "it should", "and clock"))
+WIDTHS = (22, 9, 14, 11, 13)
+HEADINGS = (("", "", "", "% of", "bytes an SM"), ("ceiling", "time", "rate", "theoretical", "and clock"))
 
 
 def run_ceilings(device_id: int, *, as_json: bool) -> int:
@@ -60,7 +60,7 @@ def ceiling_lines(record: Record) -> list[Text]:
     lines.append(Text(told + clocks, style="dim"))
     lines.append(
         Text(
-            "it should: SMs × FP32 lanes × 2 × clock; SMs × 128 bytes × clock; bus width × 2 × memory clock; "
+            "theoretical: SMs × FP32 lanes × 2 × clock; SMs × 128 bytes × clock; bus width × 2 × memory clock; "
             "none is given for the L2",
             style="dim",
         )

@@ -68,7 +68,7 @@ def ladder_tables(records: Iterable[Record]) -> str:
 
 def ceilings_table(record: Record) -> str:
     """One ceilings record as a Markdown table with its caption."""
-    lines = ["| ceiling | rate | % of what it should | bytes an SM and clock |", "|---|---:|---:|---:|"]
+    lines = ["| ceiling | rate | % of theoretical | bytes an SM and clock |", "|---|---:|---:|---:|"]
     for row in record.rows:
         fraction = "" if row.fraction_of_peak is None else percent(row.fraction_of_peak)
         per_clock = bytes_per_sm_clock(row, record)
