@@ -316,3 +316,9 @@ def test_an_unknown_rung_names_the_closest():
 
 def test_the_registry_is_a_mapping():
     assert isinstance(rungs(), Registry) and len(rungs()) == len(list(rungs()))
+
+
+def test_a_config_too_large_for_an_architecture_is_told_the_nearest_that_fits():
+    wide = {"BM": 256, "BN": 256, "BK": 32, "WM": 128, "WN": 64, "NUM_THREADS": 256, "TM": 8, "TN": 8}
+    with pytest.raises(InvalidConfig, match="static_smem_bytes=65536, .*nearest valid config: BK=16"):
+        rung_config(K08, wide).require_arch(get_arch("sm_86"))

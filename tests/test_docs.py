@@ -9,8 +9,10 @@ import pytest
 
 from tilewright.declare import discover, rung_config, rungs
 from tilewright.declare.registry import RUNGS_DIR
+from tilewright.lab.picture import draw_tiles
 from tilewright.lab.verifying import emulator_settings, sweep
 from tilewright.record import load_records
+from tilewright.report.lessons import ladder_document
 from tilewright.report.tables import ladder_tables
 from tilewright.verify import Verdict
 
@@ -37,6 +39,23 @@ def test_the_rung_in_contributing_is_two_new_files_and_works(tmp_path):
 
 def test_the_readmes_tables_are_the_records():
     assert section("records") == ladder_tables(load_records())
+
+
+def test_the_ladder_document_is_what_declarations_and_records_say():
+    written = (ROOT / "docs" / "ladder.md").read_text(encoding="utf-8")
+    assert written == ladder_document(rungs(), load_records())
+
+
+def test_the_picture_counts_the_tiles_of_each_level():
+    drawn = draw_tiles(rung_config(rungs().find("k08")).constants)
+    for words in (
+        "CTA tile 128×64",
+        "= 2×2 warp tiles of 64×32",
+        "= 2×2 sub-tiles of 32×16",
+        "= 8×4 thread tiles of 4×4",
+    ):
+        assert words in drawn
+    assert drawn.count("■") == 3 and drawn.count("□") == 3 + 3 + 31
 
 
 @pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)

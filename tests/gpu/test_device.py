@@ -8,7 +8,8 @@ import pytest
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.declare import rung_config, rungs
-from tilewright.errors import InvalidProblem
+from tilewright.declare.tensor_map import ELEMENT_BYTES, SPAN_BYTES, TensorMap
+from tilewright.errors import InvalidProblem, LaunchFailed
 from tilewright.lab.verifying import Setting, cuda_run, emulator_run, sweep
 from tilewright.problem import Problem
 from tilewright.run.args import gemm_args
@@ -16,6 +17,7 @@ from tilewright.run.call import gemm_with
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Grid
+from tilewright.run.tensor_map import encode_for_driver
 from tilewright.verify.layers import Verdict
 from tilewright.verify.operands import make_operands
 
@@ -152,3 +154,20 @@ def test_host_arrays_are_refused_by_a_gpu_and_named():
 def test_more_memory_than_there_is_is_refused_before_allocating():
     with CudaBackend() as gpu, pytest.raises(InvalidProblem, match="GiB"):
         gpu.alloc(1 << 42, label="A")
+
+
+def test_the_driver_takes_every_tensor_map_that_the_rules_take():
+    refused = []
+    with CudaBackend() as gpu, gpu.current():
+        address = gpu.alloc(1 << 20, label="A").address
+        for dtype, element_bytes in ELEMENT_BYTES.items():
+            for swizzle, span in SPAN_BYTES.items():
+                for box_rows in (1, 128, 256):
+                    cols = min(span // element_bytes, 256, 232448 // box_rows // element_bytes // 16 * 16)
+                    sizes = {"rows": 99, "cols": cols, "ld": cols, "box_rows": box_rows, "box_cols": cols}
+                    made = TensorMap(dtype=dtype, swizzle=swizzle, **sizes)
+                    try:
+                        assert any(encode_for_driver(made, address).words)
+                    except LaunchFailed as error:
+                        refused.append((made, str(error)))
+    assert refused == []

@@ -13,6 +13,7 @@ from typing import Literal
 
 from tilewright.arch import ArchSpec
 from tilewright.declare.expr import Expr
+from tilewright.declare.nearest import advice
 from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
 from tilewright.declare.rung import Rung
 from tilewright.errors import InvalidConfig, InvalidProblem
@@ -149,9 +150,18 @@ class Config:
         missing = sorted(self.rung.requires.features - arch.features)
         if missing:
             raise InvalidConfig(f"{self.rung.name}: needs {', '.join(missing)}, which {arch.name} lacks")
-        for result in self.arch_checks(arch):
-            if not result.held:
-                raise InvalidConfig(f"{self.rung.name} on {arch.name}: {result}")
+        failure = self._arch_failure(arch)
+        if failure is not None:
+            fix = advice(self.rung, self.values, lambda trial: Config(self.rung, dict(trial)).fits(arch))
+            raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}; {fix}")
+
+    def _arch_failure(self, arch: ArchSpec) -> Check | None:
+        return next((result for result in self.arch_checks(arch) if not result.held), None)
+
+    def fits(self, arch: ArchSpec) -> bool:
+        """Whether config and architecture rules hold and the architecture has what the rung requires."""
+        own = first_failure((r for r in self.rung.rules if r.kind == "config"), self.scope)
+        return own is None and self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping
 
 from tilewright.arch import ArchSpec
 from tilewright.declare.config import Config, scope_of
 from tilewright.declare.expr import ExpressionError
+from tilewright.declare.nearest import advice, nearest_values
 from tilewright.declare.rules import Check, Rule, first_failure
 from tilewright.declare.rung import Rung
 from tilewright.errors import InvalidConfig, InvalidDeclaration
-
-MOST_CHANGES = 3
 
 
 def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config:
@@ -31,7 +28,7 @@ def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config
         values[name] = value
     failure = config_failure(rung, values)
     if failure is not None:
-        raise InvalidConfig(f"{rung.name}: {failure}; {_advice(rung, values)}")
+        raise InvalidConfig(f"{rung.name}: {failure}; {advice(rung, values, lambda trial: _is_valid(rung, trial))}")
     return Config(rung, values)
 
 
@@ -48,12 +45,8 @@ def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
     return failure
 
 
-def _advice(rung: Rung, values: Mapping[str, int]) -> str:
-    nearest = nearest_config(rung, values)
-    if nearest is None:
-        return "no valid config is near; start from the defaults"
-    changed = ", ".join(f"{n}={v}" for n, v in nearest.values.items() if v != values[n])
-    return f"nearest valid config: {changed}"
+def _is_valid(rung: Rung, values: Mapping[str, int]) -> bool:
+    return first_failure((r for r in rung.rules if r.kind == "config"), scope_of(rung, values)) is None
 
 
 def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:
@@ -61,23 +54,8 @@ def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:
 
     Looks at the parameters' candidate values, changing at most three of them; None if there is none.
     """
-    candidates = {p.name: [v for v in p.values if v != values[p.name]] for p in rung.params}
-    for changes in range(1, MOST_CHANGES + 1):
-        best: tuple[float, dict[str, int]] | None = None
-        for names in itertools.combinations(candidates, changes):
-            for chosen in itertools.product(*(candidates[n] for n in names)):
-                trial = {**values, **dict(zip(names, chosen, strict=True))}
-                distance = sum(abs(math.log2(trial[n] / values[n])) for n in names)
-                if (best is None or distance < best[0]) and _is_valid(rung, trial):
-                    best = distance, trial
-        if best is not None:
-            return Config(rung, best[1])
-    return None
-
-
-def _is_valid(rung: Rung, values: Mapping[str, int]) -> bool:
-    scope = scope_of(rung, values)
-    return first_failure((r for r in rung.rules if r.kind == "config"), scope) is None
+    found = nearest_values(rung, values, lambda trial: _is_valid(rung, trial))
+    return None if found is None else Config(rung, found)
 
 
 def enumerate_configs(rung: Rung, arch: ArchSpec | None = None) -> Iterator[Config]:
@@ -90,16 +68,8 @@ def enumerate_configs(rung: Rung, arch: ArchSpec | None = None) -> Iterator[Conf
     levels = _rules_by_level(rung, order)
     for values in _extend(rung, {}, levels):
         config = Config(rung, values)
-        if config_failure(rung, values) is None and (arch is None or _fits(config, arch)):
+        if config_failure(rung, values) is None and (arch is None or config.fits(arch)):
             yield config
-
-
-def _fits(config: Config, arch: ArchSpec) -> bool:
-    try:
-        config.require_arch(arch)
-    except InvalidConfig:
-        return False
-    return True
 
 
 def _rules_by_level(rung: Rung, order: list[str]) -> list[list[Rule]]:

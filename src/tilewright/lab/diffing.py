@@ -14,6 +14,7 @@ from tilewright.declare import Config, rung_config, rungs
 from tilewright.errors import InvalidConfig
 from tilewright.facts.counts import counts
 from tilewright.lab.ladder import Plan, compiled_row
+from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
 from tilewright.lab.settings import parse_side_settings, sized_problem
 from tilewright.lab.source_diff import Hunk, hunks
@@ -207,8 +208,8 @@ def _times(where: str, left: Row, right: Row) -> list[Fact]:
 
 
 def _size(row: Row) -> str:
-    m, n, k = (row.problem[name] for name in "mnk")
-    rest = {name: value for name, value in row.problem.items() if name not in "mnk"}
+    """The row's problem in short: its size, and whatever isn't as usual."""
     usual = {"layout": "NN", "dtype": "float32", "alpha": 1.0, "beta": 0.0}
+    rest = {name: value for name, value in row.problem.items() if name not in "mnk"}
     more = "".join(f" {name}={value}" for name, value in rest.items() if usual.get(name) != value)
-    return (f"{m}³" if m == n == k else f"{m}×{n}×{k}") + more
+    return size_of(row) + more

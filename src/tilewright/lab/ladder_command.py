@@ -67,8 +67,7 @@ def run_ladder(request: LadderRequest, *, as_json: bool) -> int:
 def _emulated(request: LadderRequest, configs: list[Config], as_json: bool) -> Record:
     plan = Plan(request.problem(EMULATOR_SIZE), configs, get_arch(request.arch))
     console = standard_error() if as_json else standard_output()
-    title = f"tilewright ladder  {plan.problem}, no GPU: each kernel runs in the emulator on {usable_cores()} cores"
-    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(Text(f"tilewright ladder  {plan.problem}, in the emulator on {usable_cores()} cores", style="bold"))
     console.print(f"registers and occupancy: compiled for {plan.arch.name} by NVRTC {nvrtc_version()}\n", style="dim")
     with RowPrinter(console, emulator_columns(load_records()), final=True) as printer:
         return emulated_ladder(plan, printer.row)
@@ -76,14 +75,17 @@ def _emulated(request: LadderRequest, configs: list[Config], as_json: bool) -> R
 
 def _on_gpu(request: LadderRequest, configs: list[Config], as_json: bool) -> Record:
     from tilewright.lab.measuring import Effort, measured_ladder
+    from tilewright.measure import find_baseline
 
     console = standard_error() if as_json else standard_output()
     with CudaBackend(request.device_id) as gpu:
         plan = Plan(request.problem(GPU_SIZE), configs, gpu.arch)
         console.print(Text(f"tilewright ladder  {plan.problem} on {gpu.device.name}", style="bold"), soft_wrap=True)
-        with RowPrinter(console, gpu_columns(), final=False) as printer:
-            record = measured_ladder(plan, gpu, Effort(request.rounds, request.budget_s), printer.row, printer.status)
-        for line in _footnotes(record):
+        baseline, why_none = find_baseline()
+        effort = Effort(request.rounds, request.budget_s)
+        with RowPrinter(console, gpu_columns(with_baseline=baseline is not None), final=False) as printer:
+            record = measured_ladder(plan, gpu, baseline, effort, printer.row, printer.status)
+        for line in [*_footnotes(record), *([why_none] if why_none else [])]:
             console.print(line, style="dim", soft_wrap=True)
         return record
 
@@ -103,8 +105,4 @@ def _footnotes(record: Record) -> list[str]:
         )
     else:
         lines.append(f"no % of peak: {measured['no_clocks']}")
-    if "baseline" not in record.environment:
-        from tilewright.measure import find_baseline
-
-        lines.append(find_baseline()[1])
     return lines

@@ -10,8 +10,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from tilewright.declare import Rung, rung_config, rungs
+from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.output import print_json, standard_output
-from tilewright.record import SCHEMA
+from tilewright.lab.picture import draw_tiles
+from tilewright.record import SCHEMA, load_records
 
 
 def show_rungs(query: str | None, *, as_json: bool) -> int:
@@ -48,10 +50,15 @@ def described(rung: Rung) -> dict[str, Any]:
 
 def _print_whole(console: Console, rung: Rung) -> None:
     console.print(f"\nbuilds on {rung.builds_on or 'nothing'}\n")
+    console.print(Padding(Text(draw_tiles(rung_config(rung).constants)), (0, 2)), soft_wrap=True)
+    console.print()
     for heading, words in asdict(rung.lesson).items():
         console.print(Text(heading, style="cyan"))
         console.print(Padding(Text(" ".join(words.split())), (0, 2)))
-    console.print("\nparameters")
+    console.print(Text("outcome", style="cyan"))
+    told = [outcome_sentence(*found) for found in outcomes(load_records(), rung.name)] or ["not recorded yet"]
+    console.print(Padding(Text("\n".join(told)), (0, 2)))
+    console.print(Text("\nparameters", style="cyan"))
     for param in rung.params:
         values = " ".join(str(v) for v in param.values)
         console.print(Text(f"  {param.name:<12} {param.default:>5}  of {values:<16}  {param.doc}"), soft_wrap=True)

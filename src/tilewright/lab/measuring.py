@@ -36,7 +36,6 @@ from tilewright.measure import (
     Baseline,
     CudaTimer,
     Samples,
-    find_baseline,
     measure,
     open_clocks,
     prove_ieee,
@@ -65,15 +64,17 @@ class Effort:
 
 
 def measured_ladder(
-    plan: Plan, gpu: CudaBackend, effort: Effort, on_row: Observer, on_status: Callable[[str], None]
+    plan: Plan,
+    gpu: CudaBackend,
+    baseline: Baseline | None,
+    effort: Effort,
+    on_row: Observer,
+    on_status: Callable[[str], None],
 ) -> Record:
     """Compile, verify and time every config and the baseline. A rung that fails is a row and takes no further part."""
     slots = ring_slots(plan.problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
     require_memory(plan.problem, (slots + 1) * plan.problem.operand_bytes, gpu.free_bytes(), str(gpu.device.name))
     require_memory(plan.problem, cases_bytes(plan.problem), host_free_bytes(), "host")
-    baseline, why_none = find_baseline()
-    if baseline is None:
-        on_status(why_none)
     record = Record(command="ladder", environment={})
     on_status(f"compiling {len(plan.configs)} rungs for {plan.arch.name}")
     rows = in_parallel(lambda c: attempt(c, plan.problem, lambda: compiled_row(plan, c)), plan.configs)
@@ -110,8 +111,9 @@ def _baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases:
         baseline.gemm(posed, a, b, c, d, gpu.stream)
 
     try:
-        prove_ieee(baseline, gpu, gpu.stream)
-        return judged(row, verified_at_size(run_with(gpu, launch), cases))
+        with gpu.current():
+            prove_ieee(baseline, gpu, gpu.stream)
+            return judged(row, verified_at_size(run_with(gpu, launch), cases))
     except TilewrightError as error:
         return failed(row, error)
 

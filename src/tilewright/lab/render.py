@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -67,7 +68,9 @@ COUNTS = (
 TIMES = (
     Column("time", 9, lambda r: "" if r.time_us is None else duration(r.time_us)),
     Column("TFLOP/s", 8, lambda r: _optional(r.tflops, "{:.2f}")),
-    Column("% of cuBLAS\n[95% interval]", 19, _ratio),
+)
+OF_BASELINE = Column("% of cuBLAS\n[95% interval]", 19, _ratio)
+OF_PEAK = (
     Column("% of FP32\npeak", 9, lambda r: "" if r.fraction_of_peak is None else percent(r.fraction_of_peak)),
     Column("× the rung\nbelow", 10, lambda r: _optional(r.gain_over_below, "{:.2f}")),
 )
@@ -93,14 +96,15 @@ def emulator_columns(records: Sequence[Record]) -> tuple[Column, ...]:
     return (NAME, VERIFIED, *COUNTS, *RESOURCES, recorded_column(records))
 
 
-def gpu_columns() -> tuple[Column, ...]:
-    """What a GPU run says."""
-    return (NAME, VERIFIED, *TIMES, *RESOURCES)
+def gpu_columns(*, with_baseline: bool) -> tuple[Column, ...]:
+    """What a GPU run says; without a baseline it compares with none."""
+    return (NAME, VERIFIED, *TIMES, *((OF_BASELINE,) if with_baseline else ()), *OF_PEAK, *RESOURCES)
 
 
-def heading_lines(columns: Sequence[Column]) -> list[Text]:
-    """The two heading lines."""
+def heading_lines(columns: Sequence[Column], width: int = 1000) -> list[Text]:
+    """The two heading lines of the columns that fit the width."""
     lines = []
+    columns = columns[: fitting(columns, width)]
     for index in (0, 1):
         cells = []
         for column in columns:
@@ -114,21 +118,40 @@ def _cell(column: Column, text: str) -> str:
     return text.ljust(column.width) if column in (NAME, VERIFIED) or column.style == "dim" else text.rjust(column.width)
 
 
-def row_lines(columns: Sequence[Column], row: Row) -> list[Text]:
-    """A row's figures, then its lesson, or what went wrong with it."""
+def fitting(columns: Sequence[Column], width: int) -> int:
+    """How many of the columns stand side by side in `width` characters."""
+    used = 0
+    for count, column in enumerate(columns):
+        used += column.width + 2
+        if used - 2 > width:
+            return max(count, 2)
+    return len(columns)
+
+
+def row_lines(columns: Sequence[Column], row: Row, width: int = 1000) -> list[Text]:
+    """A row's figures, then those that don't fit the width, then its lesson, or what went wrong with it."""
     line = Text()
-    for column in columns:
+    fit = fitting(columns, width)
+    for column in columns[:fit]:
         style = column.style
         if column is VERIFIED and row.verified is not None:
             style = "green" if row.verified else "bold red"
         line.append(_cell(column, column.say(row)) + "  ", style)
     line.rstrip()
     lines = [line]
+    more = [f"{' '.join(c.heading.split())}: {said}" for c in columns[fit:] if (said := c.say(row))]
+    lines += _wrapped("; ".join(more), width, "dim")
     if row.failure is not None:
-        lines.append(Text(f"  {row.verdict}", style="red"))
+        lines += _wrapped(row.verdict or row.failure, width, "red")
     elif row.summary is not None:
-        lines.append(Text(f"  {row.summary}", style="dim italic"))
+        lines += _wrapped(row.summary, width, "dim italic")
     return lines
+
+
+def _wrapped(words: str, width: int, style: str) -> list[Text]:
+    """Words indented and broken between words."""
+    lines = textwrap.wrap(words, max(width, 20), initial_indent="  ", subsequent_indent="  ")
+    return [Text(line, style=style) for line in lines]
 
 
 class RowPrinter:
@@ -142,13 +165,14 @@ class RowPrinter:
         self._console, self._columns, self._final = console, columns, final
         self._rows: dict[str, Row] = {}
         self._status = ""
+        self._width = console.width if console.is_terminal else 1000
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not final else None
 
     def __enter__(self) -> RowPrinter:
         if self._live is not None:
             self._live.__enter__()
         else:
-            self._console.print(*heading_lines(self._columns), sep="\n", soft_wrap=True)
+            self._console.print(*heading_lines(self._columns, self._width), sep="\n", soft_wrap=True)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -157,13 +181,13 @@ class RowPrinter:
             self._live.__exit__(None, None, None)
         elif not self._final:
             for row in self._rows.values():
-                self._console.print(*row_lines(self._columns, row), sep="\n", soft_wrap=True)
+                self._console.print(*row_lines(self._columns, row, self._width), sep="\n", soft_wrap=True)
 
     def row(self, row: Row) -> None:
         """Show `row`, in place of an earlier one of the same rung."""
         self._rows[row.rung] = row
         if self._final:
-            self._console.print(*row_lines(self._columns, row), sep="\n", soft_wrap=True)
+            self._console.print(*row_lines(self._columns, row, self._width), sep="\n", soft_wrap=True)
         self._refresh()
 
     def status(self, text: str) -> None:
@@ -173,9 +197,9 @@ class RowPrinter:
 
     def _refresh(self) -> None:
         if self._live is not None:
-            lines = heading_lines(self._columns)
+            lines = heading_lines(self._columns, self._width)
             for row in self._rows.values():
-                lines += row_lines(self._columns, row)
+                lines += row_lines(self._columns, row, self._width)
             if self._status:
                 lines.append(Text(self._status, style="yellow"))
             self._live.update(Text("\n").join(lines), refresh=True)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
+from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent, share
 from tilewright.record import Record, Row, ceiling
-
-
-def size_of(row: Row) -> str:
-    """The row's problem size, short."""
-    m, n, k = (row.problem[name] for name in "mnk")
-    return f"{m}³" if m == n == k else f"{m}×{n}×{k}"
 
 
 def caption(record: Record) -> str:

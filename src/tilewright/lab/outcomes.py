@@ -1,0 +1,38 @@
+"""What the records say became of a rung, in rows and in words. Claims nothing of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.lab.render import duration, percent, share
+from tilewright.record import Record, Row
+
+
+def size_of(row: Row) -> str:
+    """The row's problem size, short."""
+    m, n, k = (row.problem[name] for name in "mnk")
+    return f"{m}³" if m == n == k else f"{m}×{n}×{k}"
+
+
+def outcomes(records: Iterable[Record], rung: str) -> list[tuple[Record, Row]]:
+    """Recorded, verified rows of a rung with a time, the largest problem first."""
+    found = [
+        (record, row)
+        for record in records
+        for row in record.rows
+        if row.rung == rung and row.time_us is not None and row.verified
+    ]
+    return sorted(found, key=lambda pair: -pair[1].problem["m"])
+
+
+def outcome_sentence(record: Record, row: Row) -> str:
+    """One recorded row in words."""
+    assert row.time_us is not None
+    parts = [f"{size_of(row)} on an {record.environment['device']['name']}: {duration(row.time_us)}"]
+    if row.ratio_to_baseline is not None:
+        parts.append(f"{share(row.ratio_to_baseline)} % of cuBLAS")
+    if row.fraction_of_peak is not None:
+        parts.append(f"{percent(row.fraction_of_peak)} % of FP32 peak")
+    if row.gain_over_below is not None:
+        parts.append(f"{row.gain_over_below:.2f} × the rung below")
+    return ", ".join(parts) + "."
