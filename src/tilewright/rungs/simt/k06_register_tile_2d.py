@@ -30,8 +30,8 @@ CTA tile global traffic halves again. The step that turns a kernel bound by memo
 64 accumulators and 16 fragment registers a thread, so a third of the warps fit. 16 × 16 would need 256 accumulators,
 more than the 255 registers a thread has: they spill to memory and the kernel collapses. Try `--set TM=16 --set TN=16`.""",
         expires="""\
-Registers end the growth of the patch, not arithmetic. What is left to gain is how its reads are made: one element at a
-time here, four in one instruction next.""",
+Registers end the growth of the patch, not arithmetic. What is left to gain is in the copies, one element each here, and
+in the order in which the elements lie.""",
     ),
     params=(
         Param("BM", 128, (32, 64, 128, 256), "rows of the CTA tile"),
