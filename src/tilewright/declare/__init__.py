@@ -4,7 +4,18 @@ from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
 from tilewright.declare.registry import Registry, discover, rungs
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
-from tilewright.declare.rung import Lesson, Param, Published, Requires, Rung, accesses, derived, launch, shared
+from tilewright.declare.rung import (
+    Lesson,
+    Param,
+    Published,
+    Requires,
+    Rung,
+    accesses,
+    derived,
+    launch,
+    shared,
+    with_defaults,
+)
 from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
 
 __all__ = [
@@ -29,4 +40,5 @@ __all__ = [
     "rung_config",
     "rungs",
     "shared",
+    "with_defaults",
 ]

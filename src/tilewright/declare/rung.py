@@ -26,7 +26,7 @@ BINARY_NAMES = frozenset({"registers", "spill_bytes", "stack_bytes"})
 class Param:
     """A compile-time constant a person or the tuner chooses: default, candidate values, meaning.
 
-    `--set` takes any integer from 1 to `highest`; the rules decide. `values` is what enumeration tries.
+    `--set` takes any integer from `lowest` to `highest`; the rules decide. `values` is what enumeration tries.
     """
 
     name: str
@@ -34,6 +34,15 @@ class Param:
     values: tuple[int, ...]
     doc: str
     highest: int = 4096
+    lowest: int = 1
+
+
+def with_defaults(params: tuple[Param, ...], **defaults: int) -> tuple[Param, ...]:
+    """`params` with other defaults, for a rung that differs in constants alone. Raises InvalidDeclaration."""
+    unknown = set(defaults) - {p.name for p in params}
+    if unknown:
+        raise InvalidDeclaration(f"{', '.join(sorted(unknown))}: no such parameter to give a default")
+    return tuple(replace(p, default=defaults.get(p.name, p.default)) for p in params)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,11 @@ def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config
     for name, value in (settings or {}).items():
         if name not in values:
             raise InvalidConfig(f"{rung.name}: {name}: no such parameter; there are {', '.join(values)}")
-        highest = next(p.highest for p in rung.params if p.name == name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-            raise InvalidConfig(f"{rung.name}: {name}={value!r}: must be an integer from 1 to {highest}")
+        param = next(p for p in rung.params if p.name == name)
+        if isinstance(value, bool) or not isinstance(value, int) or not param.lowest <= value <= param.highest:
+            raise InvalidConfig(
+                f"{rung.name}: {name}={value!r}: must be an integer from {param.lowest} to {param.highest}"
+            )
         values[name] = value
     failure = config_failure(rung, values)
     if failure is not None:
@@ -67,7 +69,7 @@ def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:
         for names in itertools.combinations(candidates, changes):
             for chosen in itertools.product(*(candidates[n] for n in names)):
                 trial = {**values, **dict(zip(names, chosen, strict=True))}
-                distance = sum(abs(math.log2(trial[n] / values[n])) for n in names)
+                distance = sum(abs(math.log2((1 + trial[n]) / (1 + values[n]))) for n in names)
                 if (best is None or distance < best[0]) and _is_valid(rung, trial):
                     best = distance, trial
         if best is not None:

@@ -27,8 +27,8 @@ product. The reads grow with the sides of the patch, the FMAs with its area.""",
 (TM + TN) / (TM·TN) shared reads an FMA: a quarter for 8 × 8, where the last rung needed more than one. With the larger
 CTA tile global traffic halves again. The step that turns a kernel bound by memory into one bound by its FMAs.""",
         cost="""\
-64 accumulators and 16 fragment registers a thread, so a third of the warps fit. 16 × 16 would need 256 accumulators,
-more than the 255 registers a thread has: they spill to memory and the kernel collapses. Try `--set TM=16 --set TN=16`.""",
+64 accumulators and the fragments, so few warps fit. 16 × 16 would need 256 accumulators, more than the 255 registers a
+thread has: they spill to memory and the kernel collapses. Try `--set TM=16 --set TN=16`.""",
         expires="""\
 Registers end the growth of the patch, not arithmetic. What is left to gain is in the copies, one element each here, and
 in the order in which the elements lie.""",
