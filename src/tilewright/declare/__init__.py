@@ -5,9 +5,7 @@ from tilewright.declare.expr import Expr
 from tilewright.declare.registry import Registry, discover, rungs
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
 from tilewright.declare.rung import (
-    Lesson,
     Param,
-    Published,
     Requires,
     Rung,
     accesses,
@@ -17,6 +15,7 @@ from tilewright.declare.rung import (
     with_defaults,
 )
 from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
+from tilewright.declare.step import Lesson, Published, Search, Step
 
 __all__ = [
     "Config",
@@ -27,6 +26,8 @@ __all__ = [
     "Registry",
     "Requires",
     "Rung",
+    "Search",
+    "Step",
     "accesses",
     "arch_rule",
     "binary_rule",

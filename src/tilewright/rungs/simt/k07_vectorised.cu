@@ -1,8 +1,8 @@
 // k07_vectorised: every copy and every fragment 16 bytes at a time.
 // builds on:      k06_register_tile_2d
-// what changes:   four neighbours move in one instruction; A is stored transposed, so that its fragments are neighbours too
-// should help:    a quarter of the load instructions, so the FMAs get the issue slots
-// costs:          the guards, and the alignment that the callers must bring; A's transposed store conflicts in the banks
+// what changes:   four neighbours move in one instruction; A is stored transposed, so its fragments are neighbours
+// should help:    a quarter of the load instructions, so the FMAs get the issue slots; fewer registers
+// costs:          the guards, alignment that callers must bring, bank conflicts in the transposed store of A
 // preconditions:  sizes in whole tiles; bases and leading dimensions in multiples of 16 bytes
 #include "tilewright/epilogue.cuh"
 #include "tilewright/fragment.cuh"

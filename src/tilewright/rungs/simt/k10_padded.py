@@ -16,8 +16,8 @@ banks, and the warp's stores fall into 32 different ones.""",
 The store takes one pass in place of four, and nothing else moves. But stores are a few instructions of a tile among a
 thousand FMAs, so what a profiler shows as most of the conflicts is a small part of the time.""",
         cost="""\
-BK·PAD elements of shared memory. A stride of 130 leaves every other row on an 8-byte boundary only, so reads of As there
-take two instructions where one did: a tax on the busy path to mend the idle one.""",
+BK·PAD elements of shared memory. A stride of 130 leaves every other row on an 8-byte boundary only, so that reads of As
+there take two instructions in place of one: a tax on the busy path to mend the idle one.""",
         expires="""\
 With wide thread tiles the reads of As are long and many, and the tax outweighs the conflict. Once A is copied
 asynchronously there is no store left to mend.""",

@@ -9,9 +9,9 @@ RUNG = Rung(
     summary="The same kernel with other constants: few fat threads, no padding, and launch bounds that allow it.",
     lesson=Lesson(
         idea="""\
-No new code. The pipeline hides the latency that many small CTAs were there to hide, so the constants chosen for them
-are chosen again: 128 accumulators a thread in place of 64, sixteen rows of A in a row, the padding gone since it would
-split every other one of those reads. Launch bounds say that one CTA an SM is enough, so registers need not be saved.""",
+No new code. The pipeline hides the latency that many small CTAs were there to hide, so the constants are chosen again:
+128 accumulators a thread in place of 64, sixteen neighbouring rows of A, and no padding, since it would split every
+other read of them. Launch bounds say that one CTA an SM is enough, so that registers need not be saved.""",
         prediction="""\
 Per k a thread reads 24 elements in six instructions for 128 FMAs, where the last rung needed four or six for 64. On the
 article's card each constant earned its points, the second launch bound most of them.""",

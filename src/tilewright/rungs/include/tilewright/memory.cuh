@@ -1,12 +1,12 @@
-// Memory as the hardware moves it: 8- and 16-byte accesses, asynchronous copies to shared memory, dynamic shared memory.
-// Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
+// Memory as the hardware moves it: 8- and 16-byte accesses, asynchronous copies to shared memory, dynamic shared
+// memory. Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
 #pragma once
 
 #include "tilewright/platform.cuh"
 
 namespace tilewright {
 
-// COUNT 4-byte elements that lie in one word of 8 or 16 bytes. Indexed with constants (unrolled), it stays in registers.
+// COUNT 4-byte elements in one word of 8 or 16 bytes. Indexed with constants (unrolled), they stay in registers.
 template <typename T, int COUNT>
 struct alignas(4 * COUNT) Vec {
   static_assert(sizeof(T) == 4, "an 8- or 16-byte access holds two or four 4-byte elements");
