@@ -33,9 +33,9 @@ def results(config):
 
 
 def few_configs():
-    for rung in rungs().values():
+    for rung in (r for r in rungs().values() if r.kernel is None):
         configs = [c for c in enumerate_configs(rung) if c.values != rung_config(rung).values and results(c) <= 128]
-        for config in random.Random(rung.number).sample(configs, min(4, len(configs))):
+        for config in random.Random(rung.number).sample(configs, min(3, len(configs))):
             yield pytest.param(config, id=f"{rung.name} {config}")
 
 
