@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from tilewright.arch import ARCHS
 from tilewright.cli import app
 from tilewright.compile import host
-from tilewright.declare import rungs
+from tilewright.declare import enumerate_configs, rungs
 from tilewright.errors import Missing
 from tilewright.lab import ladder as ladder_module
 from tilewright.record import Row
 
 RUNNER = CliRunner()
-SMALL = ["-m", "128", "-n", "64", "-k", "32"]
+SMALL = ["-m", "128", "-n", "128", "-k", "32"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +75,15 @@ def test_settings_reach_the_rung_they_name():
     [
         (["ladder", "--rung", "k99"], "error: rung 'k99': no such rung; try"),
         (["rungs", "warp"], "k08_warp_tile"),
+        (["ladder", "--rung", "k09"], "k09_search: searches k08_warp_tile's parameters and has no kernel of its own"),
+        (["inspect", "9"], "run k08_warp_tile, with --set"),
+        (["verify", "k09"], "or read `tilewright rungs k09`"),
+        (["inspect", "k10", "--set", "PAD=1"], "A_STRIDE=129: A_STRIDE % 2 == 0 must hold"),
+        (["inspect", "k10", "--set", "PAD=-1"], "PAD=-1: must be an integer from 0 to"),
         (["ladder", "--set", "k08.WM=48"], "WM=48: BM % WM == 0 must hold, so that warps tile"),
         (["ladder", "--set", "k08.WM"], "--set k08.WM: must be NAME=INTEGER"),
         (["ladder", "--set", "k08.WM=big"], "must be NAME=INTEGER"),
-        (["ladder", "--set", "WM=64"], "4 rungs are meant; write --set RUNG.WM=64"),
+        (["ladder", "--set", "WM=64"], f"{len(rungs())} rungs are meant; write --set RUNG.WM=64"),
         (["ladder", "--rung", "k02", "--set", "k08.BK=8"], "k08_warp_tile is not among the rungs that run"),
         (["inspect", "k08", "--set", "BMM=64"], "BMM: no such parameter; there are BM, BN"),
         (["inspect", "k08", "--set", "BM=0"], "BM=0: must be an integer from 1"),
@@ -108,7 +113,7 @@ def test_what_cannot_be_is_one_line_and_status_2(args, words):
 def test_a_rung_that_refuses_the_size_is_a_row_and_the_others_still_run():
     done = call("ladder", "--backend", "emulator", "-m", "33", "-n", "31", "-k", "29")
     assert done.exit_code == 2
-    assert done.stdout.count("✓ exact") == 3
+    assert done.stdout.count("✓ exact") == sum(rung.unguarded_when is not None for rung in rungs().values())
     assert "✗ InvalidProblem" in done.stdout and "m=33, BM=128: m % BM == 0 must hold" in done.stdout
 
 
@@ -129,7 +134,7 @@ def test_a_wrong_kernel_is_a_row_in_words_and_status_1(monkeypatch):
     done = call("ladder", "--backend", "emulator", *SMALL)
     assert real is not sabotaged and done.exit_code == 1
     assert done.stdout.count("✗ WrongResult") == len(rungs())
-    assert "integer: 128×64×32" in done.stdout
+    assert "integer: 128×128×32" in done.stdout
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_its_line(monkeypatch, tmp_path):
@@ -181,11 +186,19 @@ def test_no_driver_is_said_when_a_gpu_is_named():
 
 
 def test_rungs_lists_every_rung_and_explains_one():
-    assert all(rung.summary in call("rungs").stdout for rung in rungs().values())
+    assert all(step.summary in call("rungs").stdout for step in rungs().steps)
     whole = call("rungs", "k08").stdout
-    assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k04" in whole
+    assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k07" in whole
     listed = json.loads(call("rungs", "--json").stdout)
-    assert [row["rung"] for row in listed["rows"]] == list(rungs())
+    assert [row["rung"] for row in listed["rows"] if row["kernel"]] == list(rungs())
+    assert [row["rung"] for row in listed["rows"] if not row["kernel"]] == ["k09_search"]
+
+
+def test_a_search_says_what_it_searches_and_how_much_there_is():
+    whole = call("rungs", "k09").stdout
+    assert "no kernel: searches k08_warp_tile" in whole
+    valid = sum(1 for _ in enumerate_configs(rungs().find("k08")))
+    assert f"82944 combinations of its parameters' values, {valid} of them valid" in whole
 
 
 def test_inspect_shows_rules_resources_and_the_seeds_counts():

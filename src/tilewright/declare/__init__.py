@@ -5,8 +5,18 @@ from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import Footprint, footprint
 from tilewright.declare.registry import Registry, discover, rungs
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
-from tilewright.declare.rung import Lesson, Param, Published, Requires, Rung, accesses, derived, launch, shared
+from tilewright.declare.rung import (
+    Param,
+    Requires,
+    Rung,
+    accesses,
+    derived,
+    launch,
+    shared,
+    with_defaults,
+)
 from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
+from tilewright.declare.step import Lesson, Published, Search, Step
 
 __all__ = [
     "Config",
@@ -18,6 +28,8 @@ __all__ = [
     "Registry",
     "Requires",
     "Rung",
+    "Search",
+    "Step",
     "accesses",
     "arch_rule",
     "binary_rule",
@@ -32,4 +44,5 @@ __all__ = [
     "rung_config",
     "rungs",
     "shared",
+    "with_defaults",
 ]

@@ -33,7 +33,7 @@ def run_verify(
     console.print(Text(f"{rung.name}  {config}", style="bold"), soft_wrap=True)
     record = Record(command="verify", environment=environment())
     for setting in chosen:
-        console.print(Text(f"  {setting.label}", style="cyan"))
+        console.print(Text(f"  {setting.label}", style="cyan"), soft_wrap=True)
         row, lines = _under(config, setting)
         record.rows.append(row)
         console.print(*lines, sep="\n", soft_wrap=True)

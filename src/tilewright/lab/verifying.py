@@ -16,7 +16,7 @@ from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
-from tilewright.emulator.process import Schedule
+from tilewright.emulator.process import Completion, Schedule
 from tilewright.errors import InvalidConfig
 from tilewright.problem import Problem
 from tilewright.run.args import gemm_args
@@ -30,6 +30,7 @@ from tilewright.verify.operands import Run
 from tilewright.verify.problems import problem_set
 
 SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
+COMPLETIONS: tuple[Completion, ...] = ("latest", "earliest", "random")
 PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 
@@ -66,7 +67,8 @@ def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
     scope = config.scope
     tile = (scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope))
-    return problem_set(guarded=config.rung.unguarded_when is not None, tile=tile)
+    stages = max((array.stages.evaluate(scope) for array in config.rung.shared), default=1)
+    return problem_set(guarded=config.rung.unguarded_when is not None, tile=tile, stages=stages)
 
 
 @dataclass(frozen=True)
@@ -80,19 +82,26 @@ class Setting:
 def emulator_settings(schedule: str, seed: int) -> list[Setting]:
     """The emulator under the schedule named, or under all; arrays at the end and at the start of guarded pages.
 
-    Raises InvalidConfig for another schedule.
+    Asynchronous copies land as late as they may, as early as they may, and in between. Raises InvalidConfig for
+    another schedule.
     """
     chosen = [name for name in SCHEDULES if schedule in (name, "all")]
     if not chosen:
         raise InvalidConfig(f"--schedule {schedule}: must be one of {', '.join(SCHEDULES)} or all")
-    pairs = [(name, PLACEMENTS[i % 2]) for i, name in enumerate(chosen * 2 if len(chosen) == 1 else chosen)]
-    return [_emulator_setting(name, placement, seed) for name, placement in pairs]
+    named = chosen * len(COMPLETIONS) if len(chosen) == 1 else chosen
+    return [
+        _emulator_setting(name, PLACEMENTS[i % 2], completion, seed)
+        for i, (name, completion) in enumerate(zip(named, COMPLETIONS, strict=True))
+    ]
 
 
-def _emulator_setting(schedule: Schedule, placement: Placement, seed: int) -> Setting:
-    seeded = f", seed {seed}" if schedule == "random" else ""
-    label = f"emulator, {schedule} schedule{seeded}, arrays at the {placement} of their pages"
-    return Setting(label, lambda: EmulatorBackend(placement=placement, schedule=schedule, seed=seed))
+def _emulator_setting(schedule: Schedule, placement: Placement, completion: Completion, seed: int) -> Setting:
+    seeded = f", seed {seed}" if "random" in (schedule, completion) else ""
+    label = f"emulator, {schedule} schedule{seeded}, copies {completion}, arrays at the {placement} of their pages"
+    return Setting(
+        label,
+        lambda: EmulatorBackend(placement=placement, schedule=schedule, seed=seed, async_completion=completion),
+    )
 
 
 def sweep(config: Config, setting: Setting) -> Iterator[Check]:

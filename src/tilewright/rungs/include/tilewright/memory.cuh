@@ -1,26 +1,41 @@
-// Memory as the hardware moves it: 16-byte accesses, asynchronous copies to shared memory, dynamic shared memory.
-// Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
+// Memory as the hardware moves it: 8- and 16-byte accesses, asynchronous copies to shared memory, dynamic shared
+// memory. Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
 #pragma once
 
 #include "tilewright/platform.cuh"
 
 namespace tilewright {
 
-// Four 4-byte elements that lie in one 16-byte word. Indexed with constants (unrolled), it stays in registers.
-template <typename T>
-struct alignas(16) Vec4 {
-  static_assert(sizeof(T) == 4, "a 16-byte access holds four 4-byte elements");
-  T elements[4];
+// COUNT 4-byte elements in one word of 8 or 16 bytes. Indexed with constants (unrolled), they stay in registers.
+template <typename T, int COUNT>
+struct alignas(4 * COUNT) Vec {
+  static_assert(sizeof(T) == 4, "an 8- or 16-byte access holds two or four 4-byte elements");
+  T elements[COUNT];
 
   __device__ __forceinline__ T& operator[](int i) { return elements[i]; }
   __device__ __forceinline__ const T& operator[](int i) const { return elements[i]; }
 };
 
+template <typename T>
+using Vec2 = Vec<T, 2>;
+template <typename T>
+using Vec4 = Vec<T, 4>;
+
 #if TILEWRIGHT_EMULATED
+typedef unsigned Word8 __attribute__((vector_size(8), may_alias));
 typedef unsigned Word16 __attribute__((vector_size(16), may_alias));
 #else
+using Word8 = uint2;
 using Word16 = uint4;
 #endif
+
+// One access of 8 bytes from `address`, which must be 8-byte aligned.
+template <typename T>
+__device__ __forceinline__ Vec2<T> load2(const T* address) {
+  Vec2<T> value;
+  *reinterpret_cast<Word8*>(value.elements) = *reinterpret_cast<const Word8*>(address);
+  return value;
+}
 
 // One access of 16 bytes from `address`, which must be 16-byte aligned.
 template <typename T>
