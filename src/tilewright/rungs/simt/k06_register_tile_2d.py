@@ -32,8 +32,8 @@ CTA tile global traffic halves again. The step that turns a kernel bound by memo
 thread has: they spill to memory and the kernel collapses. Try `--set TM=16 --set TN=16`.""",
         expires="""\
 Registers end the growth of the patch, not arithmetic: TM = TN = 16 would be 256 accumulators, and
-`inspect k06 --set TM=16 --set TN=16` shows them in memory. A large tile also needs a large problem: at 1024³ it makes 64
-CTAs, half as many as a large card has SMs, and the rung below, with 256 smaller ones, is faster there.""",
+`inspect k06 --set TM=16 --set TN=16` shows them in memory. A large tile also needs a large problem: at 1024³ it makes
+64 CTAs, half as many as a large card has SMs, and the rung below, with 256 smaller ones, is faster there.""",
     ),
     params=(
         Param("BM", 128, (32, 64, 128, 256), "rows of the CTA tile"),

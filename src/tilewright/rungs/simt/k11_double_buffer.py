@@ -16,8 +16,9 @@ registers can do: its loads are issued before the arithmetic and their results s
 A CTA no longer stands still for a round trip to global memory at every tile, and one barrier orders both directions.
 The gain is the stall that remained after other CTAs had covered their part of it: some five to ten percent.""",
         cost="""\
-Twice the shared memory, and 16 registers for the A in flight; fewer CTAs fit an SM. A pipeline of one tile ahead hides
-a latency no longer than the arithmetic of one tile.""",
+Twice the shared memory, and 16 registers for the A in flight, which on a Hopper card take it past the 128 that let four
+CTAs fit an SM: with the shape of the rung below, three CTAs that pipeline can be slower than four that don't. A
+pipeline of one tile ahead hides a latency no longer than the arithmetic of one tile.""",
         expires="""\
 Latency hidden by the pipeline need not be hidden by occupancy: what many small CTAs were chosen for is gone, and so is
 the reason for this shape. Copying both operands asynchronously frees the registers again.""",
