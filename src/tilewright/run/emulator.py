@@ -102,8 +102,9 @@ class EmulatorBackend:
             async_completion=self._completion,
             arrays=self._memory.arrays(),
             args=bytes(args),
+            timeout_s=self._timeout_s,
         )
-        answer = process.run(launch, timeout_s=self._timeout_s)
+        answer = process.run(launch)
         if not answer["ok"]:
             raise report.failure(answer, launch, self._memory)
         self._last_kernel_ns = int(answer["kernel_ns"])
