@@ -51,9 +51,7 @@ def emulate():
             device.upload(flags, np.zeros(64 * 4, np.uint8))
             args = DeviceProbeArgs(x=x.address, y=y.address, flags=flags.address, n=elements)
             device.launch(binary, Grid((grid, 1, 1), (threads, 1, 1), smem_bytes), args)
-            return SimpleNamespace(
-                y=device.download(y).view(np.float32), flags=device.download(flags).view(np.uint32)
-            )
+            return SimpleNamespace(y=device.download(y).view(np.float32), flags=device.download(flags).view(np.uint32))
 
     return run
 

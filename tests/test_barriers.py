@@ -54,9 +54,7 @@ def test_two_warps_hand_stages_over_by_named_barriers(emulate, schedule):
     np.testing.assert_array_equal(emulate(HANDED_OVER, threads=64, schedule=schedule).y[:192], expected)
 
 
-@pytest.mark.parametrize(
-    "gone", ["if (i >= 2) barrier_sync(3 + i % 2, 64);", "barrier_sync(1 + i % 2, 64);\n    args"]
-)
+@pytest.mark.parametrize("gone", ["if (i >= 2) barrier_sync(3 + i % 2, 64);", "barrier_sync(1 + i % 2, 64);\n    args"])
 def test_a_named_barrier_that_is_gone_shows_under_some_schedule(emulate, gone):
     kept = gone.split("\n")[1].strip() if "\n" in gone else ""
     body = HANDED_OVER.replace(gone, kept)

@@ -107,7 +107,9 @@ def test_a_block_of_part_of_a_warp_is_no_deadlock(emulate):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_lanes_that_wait_elsewhere_are_named_as_missing(emulate, schedule):
     body = "if (lane < 16)\n  args.y[t] = __shfl_sync(FULL_WARP, args.x[t], 0);\n__syncthreads();"
-    words = r"16 threads wait at __shfl_sync of probe.cu:2 \(first: thread \(32,0,0\)\): lanes 16-31 of warp 1 are missing"
+    words = (
+        r"16 threads wait at __shfl_sync of probe.cu:2 \(first: thread \(32,0,0\)\): lanes 16-31 of warp 1 are missing"
+    )
     with pytest.raises(Deadlock, match=words) as caught:
         emulate(body, threads=64, schedule=schedule)
     assert "32 threads wait at __syncthreads of probe.cu:3 (first: thread (16,0,0))" in str(caught.value)

@@ -50,11 +50,15 @@ class Turns {
   // The CTA in `place` cannot run until another has: it gets its turn back when it can.
   void wait(int place) { pass(place); }
 
-  // The CTA in `place` has published something: a moment at which others may come first.
+  // The CTA in `place` has published something. Under a schedule that lets others come first it goes on only when no
+  // other can, so that what it should have done before shows.
   void publish(int place) {
     bool others_first =
         launch_.order == Order::descending || (launch_.order == Order::random && (random_.next() & 1) != 0);
-    if (others_first) pass(place);
+    if (!others_first) return;
+    places_[place].gives_way = true;
+    pass(place);
+    places_[place].gives_way = false;
   }
 
   int holder() const { return holder_; }
@@ -63,7 +67,7 @@ class Turns {
   static constexpr int nobody = -1;
   struct Place {
     Resident* resident = nullptr;
-    bool ended = false;
+    bool ended = false, gives_way = false;
     pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
   };
 
@@ -75,13 +79,13 @@ class Turns {
     return !it.ended;
   }
 
-  // The next place that can run, in the schedule's order; `place` itself last.
+  // The next place that can run, in the schedule's order; `place` itself last, those that give way after all others.
   int choose(int place) {
     int count = static_cast<int>(places_.size());
     int step = launch_.order == Order::descending ? count - 1 : 1;
     int next = launch_.order == Order::random ? random_place() : (place + step) % count;
-    for (int tried = 0; tried < count; ++tried, next = (next + step) % count)
-      if (can_run(next)) return next;
+    for (int tried = 0; tried < 2 * count; ++tried, next = (next + step) % count)
+      if (places_[next].gives_way == (tried >= count) && can_run(next)) return next;
     return nobody;
   }
 
