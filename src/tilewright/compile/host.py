@@ -42,6 +42,8 @@ KERNEL_FLAGS = (
     *("-gdwarf-4", "-g1"),
     # One rounding for each operation, as the kernel says; no fused multiply-add that it did not ask for.
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    # A store to null is a fault to report, not a path that cannot be.
+    "-fno-delete-null-pointer-checks",
     # A frame larger than the stack's guard touches the guard instead of stepping over it.
     *("-fstack-clash-protection", "-Wno-unknown-pragmas"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.emulator.memory import DeviceArray, DeviceMemory
 from tilewright.emulator.process import Launch, binary_file
-from tilewright.emulator.symbols import locate
+from tilewright.emulator.symbols import UNKNOWN_LINE, locate
 from tilewright.emulator.waits import deadlock, index_text, site_text
 from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds, TimedOut
 
@@ -100,4 +100,6 @@ def _where(report: Json, launch: Launch) -> str:
         return "outside any thread"
     site = report.get("site")
     line = site_text(site) if site else locate(binary_file(launch.kernel), report["code_offset"])
+    if line.startswith(UNKNOWN_LINE) and report.get("waited_at"):
+        line = site_text(report["waited_at"])
     return f"thread {index_text(report['thread'])} of CTA {index_text(report['cta'])} at {line}"

@@ -55,9 +55,8 @@ constexpr int time_limit_signal = SIGALRM;
   Report report;
   report.add("\"failure\":\"time_limit\",");
   if (this_cta != nullptr && this_cta->running()) {
-    long code_offset = this_cta->kernel().code_offset(read_fault(context).instruction);
-    Site called = this_cta->call_site().file != nullptr ? this_cta->call_site() : this_cta->last_wait_site();
-    report.add("\"code_offset\":%ld,", code_offset).add_site("site", code_offset < 0 ? called : Site{});
+    report.add("\"code_offset\":%ld,", this_cta->kernel().code_offset(read_fault(context).instruction));
+    report.add_site("site", this_cta->call_site()).add_site("waited_at", this_cta->last_wait_site());
     this_cta->describe(report);
   }
   report.send(false);
