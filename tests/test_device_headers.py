@@ -50,10 +50,10 @@ LINES = {
     "sum += atomic_add(args.flags + t, 1u);": "ATOMG.E.ADD.STRONG.GPU",
     "atomic_add(args.y, args.x[t]);": "REDG?.E.ADD.F32",
     "wait_until(args.flags, 3);": "CCTL.IVALL",
-    "mbarrier_inval(b);": {"sm_80": "EXIT", "": "SYNCS.CCTL.IV"},
+    "mbarrier_inval(b + 1);": {"sm_80": "EXIT", "": "SYNCS.CCTL.IV"},
 }
 HOPPER_LINES = {
-    "mbarrier_expect_tx(b, args.n);": "SYNCS.ARRIVE.TRANS64.RED.A0TR",
+    "mbarrier_expect_tx(b, args.n); __syncthreads();": "SYNCS.ARRIVE.TRANS64.RED.A0TR",
     "mbarrier_arrive_expect_tx(b, args.n);": "SYNCS.ARRIVE.TRANS64 RZ",
     "mbarrier_complete_tx(b, args.n);": "SYNCS.ARRIVE.TRANS64.RED.A0TX",
     "sum += mbarrier_try_wait(b, 1);": "SYNCS.PHASECHK.TRANS64.TRYWAIT",
@@ -65,7 +65,7 @@ def test_each_function_becomes_the_instruction_it_stands_for(device_probe, tmp_p
     tool = find_nvidia_binary_utility("nvdisasm")
     if tool is None:
         pytest.skip("no nvdisasm: pip install 'tilewright[sass]'")
-    lines = LINES if arch == "sm_80" else {**HOPPER_LINES, **LINES}
+    lines = LINES if arch == "sm_80" else {**LINES, **HOPPER_LINES}
     binary = compile_cubin(device_probe(f"{SETUP}{chr(10).join(lines)}\nargs.y[t] = sum;", "grid"), get_arch(arch))
     assert "warning" not in binary.log
     (tmp_path / "probe.cubin").write_bytes(binary.payload)
