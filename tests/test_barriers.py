@@ -166,7 +166,10 @@ INIT = "__shared__ float pad[4]; __shared__ Mbarrier full; pad[0] = 0; if (t == 
 
 @pytest.mark.parametrize("wait", ["mbarrier_wait(&full, 1);", "while (!mbarrier_test_wait(&full, 1)) {}"])
 def test_a_phase_that_never_ends_names_its_mbarrier_and_what_it_lacks(emulate, wait):
-    body = f"{INIT} __syncthreads();\nmbarrier_arrive(&full); mbarrier_wait(&full, 0);\nif (t != 5) mbarrier_arrive(&full);\n{wait}"
+    body = f"""{INIT} __syncthreads();
+    mbarrier_arrive(&full); mbarrier_wait(&full, 0);
+    if (t != 5) mbarrier_arrive(&full);
+    {wait}"""
     words = (
         r"deadlock in CTA \(0,0,0\): 128 threads wait at mbarrier at static shared offset \d+, parity 1, of probe.cu:4 "
         r"\(first: thread \(0,0,0\)\): 1 of 128 arrivals pending"

@@ -229,6 +229,11 @@ class Rung:
         """The kernel's `extern "C"` symbol: the stem of its `.cu`."""
         return self.kernel or self.name
 
+    @property
+    def is_scalar_generic(self) -> bool:
+        """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
+        return "Scalar::" in self.source
+
     def located(self, name: str, source: str) -> Rung:
         """This declaration with the stem it was found under and its kernel's text."""
         return replace(self, name=name, source=source)

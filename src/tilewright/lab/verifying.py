@@ -7,27 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.binary import Binary
 from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import kernel_source
+from tilewright.compile.source import FIELD_SCALAR, kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
 from tilewright.emulator.process import Schedule
 from tilewright.errors import InvalidConfig
-from tilewright.problem import Problem
-from tilewright.run.args import gemm_args
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.run.args import field61_args, gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Backend
+from tilewright.verify.certificate import FieldRun, Scales, certificate
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Check, checks
-from tilewright.verify.operands import Run
-from tilewright.verify.problems import problem_set
+from tilewright.verify.operands import Operands, Result, Run
+from tilewright.verify.problems import deep_problem, problem_set
 
 SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
 PLACEMENTS: tuple[Placement, ...] = ("end", "start")
@@ -62,11 +63,38 @@ def _run(config: Config, backend: Backend, binary: Callable[[Problem], Binary], 
     return run_with(backend, launch)
 
 
+def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
+    """A FieldRun of `config` on the emulator, with `Field61` for its scalar."""
+
+    def run(problem: Problem, operands: Operands, scales: Scales) -> Result:
+        binary = compile_host(host_source(kernel_source(config, problem, scalar=FIELD_SCALAR)))
+        grid = grid_of(config, problem)
+        wider = operands.a.itemsize // ITEMSIZE_BYTES[problem.dtype]
+        grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
+
+        def launch(problem: Problem, addresses: dict[str, int]) -> None:
+            backend.launch(binary, grid, field61_args(problem, alpha=scales[0], beta=scales[1], **addresses))
+
+        return run_with(backend, launch)(problem, operands)
+
+    return run
+
+
 def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
+    return problem_set(guarded=config.rung.unguarded_when is not None, tile=_tile(config))
+
+
+def certified_problems(config: Config) -> list[Problem]:
+    """A deep problem, and of the covering set the first, of several CTAs, and the last, a batch."""
+    covering = problems_for(config)
+    deep = deep_problem(guarded=config.rung.unguarded_when is not None, tile=_tile(config))
+    return [deep, covering[0], covering[-1]]
+
+
+def _tile(config: Config) -> tuple[int, int, int]:
     scope = config.scope
-    tile = (scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope))
-    return problem_set(guarded=config.rung.unguarded_when is not None, tile=tile)
+    return scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope)
 
 
 @dataclass(frozen=True)
@@ -96,7 +124,9 @@ def _emulator_setting(schedule: Schedule, placement: Placement, seed: int) -> Se
 
 
 def sweep(config: Config, setting: Setting) -> Iterator[Check]:
-    """Every check of every layer over the covering problems, under one setting."""
+    """Every check of every layer over the covering problems, under one setting; in the emulator the certificate too."""
     with setting.open() as backend:
         run = cuda_run(config, backend) if isinstance(backend, CudaBackend) else emulator_run(config, backend)
         yield from checks(run, problems_for(config))
+        if isinstance(backend, EmulatorBackend) and config.rung.is_scalar_generic:
+            yield from certificate(field_run(config, backend), certified_problems(config))

@@ -11,6 +11,7 @@
 #include "mbarriers.hpp"
 #include "named_barriers.hpp"
 #include "ready_queue.hpp"
+#include "shared_memory.hpp"
 #include "stacks.hpp"
 #include "turns.hpp"
 #include "warps.hpp"
@@ -32,10 +33,9 @@ class Cta final : public Threads, public Resident {
         turns_(turns),
         place_(place),
         threads_(launch.threads()),
-        static_smem_(kernel.static_smem()),
+        smem_(kernel, launch.dynamic_smem_bytes),
         ready_(launch.threads(), launch.order) {
     if (!stacks_.allocate(launch.threads())) fail_setup("no memory for the threads' stacks", "mmap failed");
-    allocate_dynamic_smem();
     fill_order(everyone_, launch.threads(), launch.order, random_);
     for (int i = 0; i < launch.threads(); ++i) {
       unsigned linear = static_cast<unsigned>(i), row = linear / launch.block.x;
@@ -49,8 +49,7 @@ class Cta final : public Threads, public Resident {
   void run(uint64_t linear) {
     index_ = launch_.cta_index(linear);
     random_ = Random(launch_.seed, linear);
-    if (static_smem_ != nullptr) memset(static_smem_, 0xFF, kernel_.static_smem_bytes());
-    memset(dynamic_smem_, 0xFF, launch_.dynamic_smem_bytes);
+    smem_.poison();
     warps_.reset(launch_.threads());
     named_barriers_.reset();
     mbarriers_.reset();
@@ -71,9 +70,9 @@ class Cta final : public Threads, public Resident {
   }
 
   void syncthreads(Site site) {
-    Wait& wait = threads_[current_].wait = {WaitKind::syncthreads, 0, 0, site};
-    if (arrived_++ == 0) arriving_ = wait;
-    diverged_ |= !wait.same_as(arriving_);
+    threads_[current_].wait = {WaitKind::syncthreads, 0, 0, site};
+    if (arrived_++ == 0) arriving_line_ = site.line;
+    diverged_ |= site.line != arriving_line_;
     if (arrived_ == launch_.threads()) release_syncthreads();
     run_next();
   }
@@ -84,7 +83,7 @@ class Cta final : public Threads, public Resident {
   }
 
   void init_mbarrier(void* object, unsigned expected, Site site) {
-    if (smem_place(object).space == nullptr) refuse(site, "mbarrier_init of an object that is not in shared memory");
+    if (smem_.place(object).space == nullptr) refuse(site, "mbarrier_init of an object that is not in shared memory");
     mbarriers_.init(*this, object, expected, site);
   }
   void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
@@ -94,12 +93,12 @@ class Cta final : public Threads, public Resident {
   }
   void wait_mbarrier(void* object, unsigned parity, Site site) {
     while (!mbarriers_.is_over(*this, object, parity, site))
-      block({WaitKind::mbarrier, reinterpret_cast<uintptr_t>(object), parity, site});
+      block({WaitKind::mbarrier, parity, reinterpret_cast<uintptr_t>(object), site});
   }
   // Others run before the answer is no, so that asking again and again is no endless loop.
   bool test_mbarrier(void* object, unsigned parity, Site site) {
     if (mbarriers_.is_over(*this, object, parity, site)) return true;
-    block({WaitKind::mbarrier_test, reinterpret_cast<uintptr_t>(object), parity, site});
+    block({WaitKind::mbarrier_test, parity, reinterpret_cast<uintptr_t>(object), site});
     return mbarriers_.is_over(*this, object, parity, site);
   }
 
@@ -123,7 +122,7 @@ class Cta final : public Threads, public Resident {
   }
 
   void wait_flag(const unsigned* flag, unsigned value, Site site) {
-    Wait wait{WaitKind::flag, reinterpret_cast<uintptr_t>(flag), value, site};
+    Wait wait{WaitKind::flag, value, reinterpret_cast<uintptr_t>(flag), site};
     act_at(site);
     bool there = is_set(wait);
     act_at({});
@@ -168,13 +167,11 @@ class Cta final : public Threads, public Resident {
   const Kernel& kernel() const { return kernel_; }
   tilewright_index index() const { return index_; }
   tilewright_index thread_index() const { return threads_[current_].index; }
-  unsigned char* dynamic_smem() const { return dynamic_smem_; }
+  unsigned char* dynamic_smem() const { return smem_.dynamic(); }
   Site call_site() const { return call_site_; }
   Site last_wait_site() const { return threads_[current_].wait.site; }
   bool in_stack_guard(const void* address) const { return stacks_.in_guard(current_, address); }
-  bool past_dynamic_smem(const void* address) const {
-    return address >= dynamic_smem_end_ && address < dynamic_smem_end_ + Stacks::guard_bytes;
-  }
+  bool past_dynamic_smem(const void* address) const { return smem_.is_past_end(address); }
 
   // The part of a report that says which thread of which CTA.
   void describe(Report& report) const {
@@ -185,34 +182,8 @@ class Cta final : public Threads, public Resident {
  private:
   static constexpr int none = -1;
   static constexpr int most_fruitless_tests = 1000;
-  static constexpr size_t dynamic_smem_alignment_bytes = 1024;
-
-  struct SmemPlace {
-    const char* space;  // "static", "dynamic" or null
-    long offset;
-  };
 
   static void thread_main();
-
-  // Ends where a page that cannot be touched begins, so that an access beyond it faults.
-  void allocate_dynamic_smem() {
-    constexpr size_t mask = dynamic_smem_alignment_bytes - 1;
-    size_t bytes = (launch_.dynamic_smem_bytes + mask) & ~mask;
-    size_t pages_bytes = (bytes + 0xFFFF) & ~size_t{0xFFFF};
-    void* memory = mmap(nullptr, pages_bytes + Stacks::guard_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail_setup("no memory for dynamic shared memory", "mmap failed");
-    dynamic_smem_end_ = static_cast<unsigned char*>(memory) + pages_bytes;
-    if (pages_bytes != 0) mprotect(memory, pages_bytes, PROT_READ | PROT_WRITE);
-    dynamic_smem_ = dynamic_smem_end_ - bytes;
-  }
-
-  SmemPlace smem_place(const void* address) const {
-    auto* byte = static_cast<const unsigned char*>(address);
-    if (byte >= dynamic_smem_ && byte < dynamic_smem_end_) return {"dynamic", byte - dynamic_smem_};
-    if (static_smem_ != nullptr && byte >= static_smem_ && byte < static_smem_ + kernel_.static_smem_bytes())
-      return {"static", byte - static_smem_};
-    return {nullptr, 0};
-  }
 
   void run_next() {
     while (ready_.empty() && exited_ < launch_.threads()) let_time_pass();
@@ -323,8 +294,7 @@ class Cta final : public Threads, public Resident {
   int place_;
   std::vector<Thread> threads_;
   Stacks stacks_;
-  unsigned char* static_smem_;
-  unsigned char *dynamic_smem_ = nullptr, *dynamic_smem_end_ = nullptr;
+  SharedMemory smem_;
   Context outside_;
   tilewright_index index_{};
   Random random_{0};
@@ -334,8 +304,8 @@ class Cta final : public Threads, public Resident {
   NamedBarriers named_barriers_;
   Mbarriers mbarriers_;
   int current_ = none, exited_ = 0, arrived_ = 0;
-  int fruitless_ = 0;    // how often in a row threads have asked in vain whether an mbarrier's phase is over
-  Wait arriving_{};      // the first to arrive at the barrier now filling
+  int fruitless_ = 0;      // how often in a row threads have asked in vain whether an mbarrier's phase is over
+  int arriving_line_ = 0;  // where the first to arrive at the barrier now filling waits
   bool diverged_ = false;
   bool is_stuck_ = false;  // no thread can run until another CTA has
   Site call_site_;

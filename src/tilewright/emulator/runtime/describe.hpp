@@ -12,7 +12,7 @@ inline void Cta::describe_wait(Report& report, int thread, int waiting) const {
   if (wait.kind == WaitKind::warp) warps_.describe(report, thread, wait.object);
   if (wait.kind == WaitKind::named_barrier) named_barriers_.describe(report, wait.object);
   if (wait.kind == WaitKind::mbarrier || wait.kind == WaitKind::mbarrier_test) {
-    SmemPlace place = smem_place(reinterpret_cast<const void*>(wait.object));
+    SharedMemory::Place place = smem_.place(reinterpret_cast<const void*>(wait.object));
     report.add("\"space\":\"%s\",\"offset\":%ld,\"parity\":%u,", place.space, place.offset, wait.value);
     mbarriers_.describe(report, wait.object);
   }

@@ -23,7 +23,7 @@ class NamedBarriers {
       barrier.arrived = 0;
       threads.wake(WaitKind::named_barrier, object, 0, threads.count());
     } else if (waits) {
-      threads.block({WaitKind::named_barrier, object, 0, site});
+      threads.block({WaitKind::named_barrier, 0, object, site});
     }
   }
 

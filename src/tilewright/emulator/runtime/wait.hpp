@@ -10,8 +10,8 @@ enum class WaitKind { none, syncthreads, warp, named_barrier, mbarrier, mbarrier
 
 struct Wait {
   WaitKind kind = WaitKind::none;
-  uintptr_t object = 0;  // which of its kind: a barrier's number, an address
   unsigned value = 0;    // a parity, or what a flag is to hold
+  uintptr_t object = 0;  // which of its kind: a barrier's number, an address
   Site site;
 
   bool same_as(const Wait& other) const {

@@ -37,7 +37,7 @@ class Warps {
     Meeting& meeting = warp.meetings[join(threads, warp, call)];
     meeting.mine[lane] = mine;
     meeting.arrived |= 1u << lane;
-    if (!complete(threads, warp, meeting, thread - lane)) threads.block({WaitKind::warp, meeting.id, 0, call.site});
+    if (!complete(threads, warp, meeting, thread - lane)) threads.block({WaitKind::warp, 0, meeting.id, call.site});
   }
 
   // A thread that has ended is no longer waited for.
