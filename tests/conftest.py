@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 from types import SimpleNamespace
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -54,6 +55,10 @@ def emulate():
             return SimpleNamespace(y=device.download(y).view(np.float32), flags=device.download(flags).view(np.uint32))
 
     return run
+
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # speed is not what a test asserts
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture

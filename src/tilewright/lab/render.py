@@ -55,7 +55,7 @@ def _ratio(row: Row) -> str:
     return "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
 
 
-NAME = Column("rung", 18, lambda r: r.rung, "bold")
+NAME = Column("rung", 20, lambda r: r.rung, "bold")
 VERIFIED = Column("verified", 9, _verified)
 RESOURCES = (
     Column("registers", 9, _registers),

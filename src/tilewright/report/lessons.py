@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewright.declare import Registry, Rung, rung_config
+from tilewright.declare import Registry, Rung, Search, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
@@ -27,43 +27,51 @@ reproduce them. *Measured*: here, at 4096³.
 """
 
 
-def lesson_section(rung: Rung, records: Sequence[Record]) -> str:
-    """One rung's part of the document."""
-    config = rung_config(rung)
-    settings = " ".join(f"{name}={value}" for name, value in config.values.items())
-    told = "\n".join(f"- {outcome_sentence(record, row)}" for record, row in outcomes(records, rung.name))
-    builds_on = f"Builds on `{rung.builds_on}`. " if rung.builds_on else ""
+def lesson_section(step: Rung | Search, records: Sequence[Record]) -> str:
+    """One step's part of the document."""
+    told = "\n".join(f"- {outcome_sentence(record, row)}" for record, row in outcomes(records, step.name))
+    builds_on = f"Builds on `{step.builds_on}`. " if step.builds_on else ""
     parts = [
-        f"## {rung.number} · {rung.title}",
-        f"`{rung.name}`. {builds_on}Default config: `{settings}`.",
-        f"*{rung.summary}*",
-        f"**The idea.** {_prose(rung.lesson.idea)}",
-        f"```text\n{draw_tiles(config.constants)}\n```",
-        f"**The prediction.** {_prose(rung.lesson.prediction)}",
-        f"**The outcome.**\n\n{told}" if told else "**The outcome.** Not recorded yet.",
-        f"**What it costs.** {_prose(rung.lesson.cost)}",
-        f"**When it stops being right.** {_prose(rung.lesson.expires)}",
+        f"## {step.number} · {step.title}",
+        f"`{step.name}`. {builds_on}{_settings(step)}",
+        f"*{step.summary}*",
+        f"**The idea.** {_prose(step.lesson.idea)}",
+        *([f"```text\n{draw_tiles(rung_config(step).constants)}\n```"] if isinstance(step, Rung) else []),
+        f"**The prediction.** {_prose(step.lesson.prediction)}",
+        *([_outcome(told)] if isinstance(step, Rung) else []),
+        f"**What it costs.** {_prose(step.lesson.cost)}",
+        f"**When it stops being right.** {_prose(step.lesson.expires)}",
     ]
     return "\n\n".join(parts)
+
+
+def _settings(step: Rung | Search) -> str:
+    if isinstance(step, Search):
+        return "It has no kernel of its own."
+    return f"Default config: `{rung_config(step)}`."
+
+
+def _outcome(told: str) -> str:
+    return f"**The outcome.**\n\n{told}" if told else "**The outcome.** Not recorded yet."
 
 
 def _prose(words: str) -> str:
     return " ".join(words.split())
 
 
-def steps_table(rungs: Iterable[Rung], records: Sequence[Record]) -> str:
+def steps_table(steps: Iterable[Rung | Search], records: Sequence[Record]) -> str:
     """Every step with what was published of it and what was measured at 4096³."""
     lines = [
         "| rung | technique | article: ms | article: % of cuBLAS | chapter: step | chapter: % claimed "
         "| measured: ms | measured: % of cuBLAS | measured: % of peak |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for rung in rungs:
-        row = next((row for _, row in outcomes(records, rung.name) if row.problem["m"] == 4096), None)
-        published = rung.published
+    for step in steps:
+        row = next((row for _, row in outcomes(records, step.name) if row.problem["m"] == 4096), None)
+        published = step.published
         cells = (
-            f"{rung.number}",
-            rung.title,
+            f"{step.number}",
+            step.title,
             _or_blank(published.time_ms),
             _or_blank(published.percent_of_cublas),
             _or_blank(published.chapter_step),
@@ -83,5 +91,5 @@ def _or_blank(value: object) -> str:
 
 def ladder_document(rungs: Registry, records: Sequence[Record]) -> str:
     """The whole of `docs/ladder.md`."""
-    sections = [lesson_section(rung, records) for rung in rungs.values()]
-    return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.values(), records), *sections]) + "\n"
+    sections = [lesson_section(step, records) for step in rungs.steps]
+    return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.steps, records), *sections]) + "\n"

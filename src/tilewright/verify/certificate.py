@@ -21,9 +21,11 @@ from tilewright.verify.layers import Check, damage
 from tilewright.verify.operands import Operands, Result, flat_size, logical_view
 
 DEGREE = 3
+WRONG_PASSES = DEGREE / PRIME
+"""The probability bound for a kernel that computes another polynomial of that degree, as alpha · a · b has."""
 POISON = np.uint64(2**64 - 1)
 """What D holds before the launch: no element of the field."""
-DATA = f"random over the field of 2^61 - 1, alpha and beta too; a wrong kernel passes with p < {DEGREE / PRIME:.1e}"
+DATA = f"random over the field of 2^61 - 1, alpha and beta too; a wrong kernel passes with p < {WRONG_PASSES:.1e}"
 
 Scales = tuple[int, int]
 FieldRun = Callable[[Problem, Operands, Scales], Result]

@@ -268,7 +268,9 @@ class Cta final : public Threads, public Resident {
   void describe_wait(Report& report, int thread, int waiting) const;
 
   void check_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site) const {
-    auto misaligned = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) % bytes != 0; };
+    constexpr unsigned most_alignment = 16;
+    unsigned alignment = bytes < most_alignment ? bytes : most_alignment;
+    auto misaligned = [=](const void* p) { return reinterpret_cast<uintptr_t>(p) % alignment != 0; };
     const char* failure = source_bytes > bytes                   ? "copy_size"
                           : misaligned(smem) || misaligned(gmem) ? "misaligned"
                                                                  : nullptr;

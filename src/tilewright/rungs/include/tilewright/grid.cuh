@@ -73,7 +73,8 @@ __device__ __forceinline__ unsigned atomic_add(unsigned* sum, unsigned value) {
   return before;
 }
 
-// Orders nothing and takes subnormals as zero. Sums in whatever order CTAs come, so bits may differ from launch to launch.
+// Orders nothing and takes subnormals as zero. Sums in whatever order CTAs come, so bits may differ from launch to
+// launch.
 __device__ __forceinline__ void atomic_add(float* sum, float value) {
   asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;"
                :

@@ -36,8 +36,8 @@ inline void load_matrices(void* const* lanes) {
     for (int i = 0; i < count; ++i) {
       int first = matrix_side * i;
       unsigned low = transposed ? matrix_element(lanes, first, column, row) : matrix_element(lanes, first, row, column);
-      unsigned high = transposed ? matrix_element(lanes, first, column + 1, row)
-                                 : matrix_element(lanes, first, row, column + 1);
+      unsigned high =
+          transposed ? matrix_element(lanes, first, column + 1, row) : matrix_element(lanes, first, row, column + 1);
       mine->registers[i] = low | high << 16;
     }
   }
@@ -68,10 +68,7 @@ __device__ __forceinline__ void ldmatrix(unsigned (&registers)[count], const voi
   static_assert(count == 1 || count == 2 || count == 4, "ldmatrix loads 1, 2 or 4 matrices");
   const unsigned address = smem_address(row);
   if constexpr (count == 1 && !transposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
-                 : "=r"(registers[0])
-                 : "r"(address)
-                 : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(registers[0]) : "r"(address) : "memory");
   } else if constexpr (count == 1) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
                  : "=r"(registers[0])

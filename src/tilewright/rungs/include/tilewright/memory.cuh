@@ -67,6 +67,18 @@ __device__ __forceinline__ Vec4<T> load4(const T* address) {
   return load_word<4>(address);
 }
 
+// load4 from global memory past the L1: the L2 serves it.
+template <typename T>
+__device__ __forceinline__ Vec4<T> load4_l2(const T* address) {
+#if TILEWRIGHT_EMULATED
+  return load4(address);
+#else
+  Vec4<T> value;
+  *reinterpret_cast<Word16*>(value.elements) = __ldcg(reinterpret_cast<const Word16*>(address));
+  return value;
+#endif
+}
+
 // One access of 16 bytes to `address`, which must be 16-byte aligned.
 template <typename T>
 __device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
