@@ -58,6 +58,10 @@ PER_ACCESS = {
 }
 
 
+# The store pipe's counter also has the cycles in which a store gives way to data that comes back from global memory.
+ARBITRATION = {"shared store": 1.15}
+
+
 @each_row
 @pytest.mark.parametrize("kind", PER_ACCESS)
 def test_sectors_and_wavefronts_an_access_lie_among_the_declared_footprints(record, row, kind):
@@ -70,7 +74,7 @@ def test_sectors_and_wavefronts_an_access_lie_among_the_declared_footprints(reco
     instructions = row["counts"][f"smsp__inst_executed_op_{kind.replace(' load', '_ld').replace(' store', '_st')}.sum"]
     if declared:
         costs = [getattr(access, field) for access in declared]
-        assert min(costs) <= row["counts"][cost] / instructions <= max(costs)
+        assert min(costs) <= row["counts"][cost] / instructions <= max(costs) * ARBITRATION.get(kind, 1)
 
 
 @pytest.fixture(scope="module")

@@ -168,13 +168,13 @@ class Recorded:
     row: Row
 
 
-def recorded_best(records: Iterable[Record], rung: str) -> Recorded | None:
-    """The recorded, verified time of `rung` on the largest problem, or None."""
+def recorded_best(records: Iterable[Record], rung: str, config: dict[str, int] | None) -> Recorded | None:
+    """The recorded, verified time of `rung` with `config` on the largest problem, or None."""
     found = [
         Recorded(record.environment.get("device", {}).get("name", "unknown device"), row)
         for record in records
         for row in record.rows
-        if row.rung == rung and row.time_us is not None and row.verified
+        if (row.rung, row.config) == (rung, config) and row.time_us is not None and row.verified
     ]
     return max(found, key=lambda r: r.row.problem["m"] * r.row.problem["n"] * r.row.problem["k"], default=None)
 

@@ -45,7 +45,7 @@ def run_inspect(request: InspectRequest, *, as_json: bool) -> int:
         print_json(Record(command="inspect", environment=environment(arch=arch.name), rows=[found.row]).to_json())
     else:
         print_inspection(standard_output(), found)
-    return 0
+    return 2 if found.row.failure else 0
 
 
 def _arch(name: str | None, card: Card | None) -> ArchSpec:

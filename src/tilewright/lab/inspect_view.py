@@ -26,7 +26,6 @@ def print_inspection(console: Console, found: Inspection) -> None:
     heading(console, "constants")
     constants = " ".join(f"{n}={v}" for n, v in found.config.constants.items())
     print_words(console, constants)
-    _print_rules(console, found)
     _print_resources(console, found.config, found.row)
     _print_counts(console, counts(found.config, found.problem))
     _print_warp_accesses(console, found.warp_accesses)
@@ -37,6 +36,7 @@ def print_inspection(console: Console, found: Inspection) -> None:
         print_mix(console, found.loop)
         print_source_lines(console, found.loop, found.config)
     _print_roofline(console, found)
+    _print_rules(console, found)
 
 
 def _print_rules(console: Console, found: Inspection) -> None:
@@ -63,6 +63,8 @@ def _print_resources(console: Console, config: Config, row: Row) -> None:
             ("occupancy", occupancy),
         ),
     )
+    if row.failure is not None:
+        console.print(Text(f"  ✗ {row.verdict}", style="red"), soft_wrap=not console.is_terminal)
 
 
 def _print_counts(console: Console, counted: Counts) -> None:

@@ -80,7 +80,7 @@ def recorded_column(records: Sequence[Record]) -> Column:
     """Recorded times, labelled as such and dimmed, since they are not this run's."""
 
     def say(row: Row) -> str:
-        found = recorded_best(records, row.rung)
+        found = recorded_best(records, row.rung, row.config)
         if found is None or found.row.time_us is None:
             return ""
         p, ratio = found.row.problem, found.row.ratio_to_baseline

@@ -8,8 +8,8 @@ from tilewright.declare import Registry, Rung, Search, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
-from tilewright.record import Record
-from tilewright.report.tables import caption
+from tilewright.record import Record, Row
+from tilewright.report.tables import PART_ROWS, caption
 
 INTRODUCTION = """\
 # The ladder
@@ -67,7 +67,7 @@ def steps_table(steps: Iterable[Rung | Search], records: Sequence[Record]) -> st
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for step in steps:
-        row = next((row for _, row in outcomes(records, step.name) if row.problem["m"] == 4096), None)
+        row = next((row for _, row in outcomes(records, step.name) if _is_plain(step, row)), None)
         published = step.published
         cells = (
             f"{step.number}",
@@ -81,8 +81,16 @@ def steps_table(steps: Iterable[Rung | Search], records: Sequence[Record]) -> st
             percent(row.fraction_of_peak) if row is not None and row.fraction_of_peak is not None else "",
         )
         lines.append(f"| {' | '.join(cells)} |")
-    captions = [caption(r) for r in records if r.command == "ladder" and r.rows and r.rows[0].problem["m"] == 4096]
+    ladders = [
+        r for r in records if r.command == "ladder" and len(r.rows) > PART_ROWS and r.rows[0].problem["m"] == 4096
+    ]
+    captions = [caption(r) for r in ladders]
     return "\n".join([*lines, "", *captions])
+
+
+def _is_plain(step: Rung | Search, row: Row) -> bool:
+    """Whether the row is the step's default config at 4096³."""
+    return isinstance(step, Rung) and row.problem["m"] == 4096 and row.config == rung_config(step).values
 
 
 def _or_blank(value: object) -> str:

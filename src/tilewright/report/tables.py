@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
-from tilewright.lab.outcomes import size_of
+from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import duration, percent, share
 from tilewright.record import Record, Row, ceiling
+
+PART_ROWS = 3
+"""A record of no more rows than this is of one rung, not of a ladder."""
 
 
 def caption(record: Record) -> str:
@@ -38,7 +41,7 @@ def ladder_table(record: Record, ffma: Row | None = None) -> str:
 def _line(row: Row, most_tflops: float | None) -> str:
     of_ceiling = [] if most_tflops is None else [percent(row.tflops / most_tflops) if row.tflops is not None else ""]
     cells = (
-        f"`{row.rung}`" if row.number is not None else row.rung,
+        _label(row),
         duration(row.time_us) if row.time_us is not None else "",
         f"{row.tflops:.2f}" if row.tflops is not None else "",
         share(row.ratio_to_baseline) if row.ratio_to_baseline is not None else "",
@@ -51,11 +54,18 @@ def _line(row: Row, most_tflops: float | None) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _label(row: Row) -> str:
+    """The rung, with the settings that differ from its defaults."""
+    if row.number is None:
+        return row.rung
+    return " ".join([f"`{row.rung}`", *(f"{name}={value}" for name, value in changed_settings(row).items())])
+
+
 def ladder_tables(records: Iterable[Record]) -> str:
-    """Every ladder record that was timed, the largest problem first."""
+    """Every ladder record that was timed: whole ladders first, then parts of one; the largest problem first."""
     known = list(records)
     timed = [r for r in known if r.command == "ladder" and any(row.time_us is not None for row in r.rows)]
-    timed.sort(key=lambda r: -r.rows[0].problem["m"])
+    timed.sort(key=lambda r: (len(r.rows) <= PART_ROWS, -r.rows[0].problem["m"]))
     return "\n\n".join(
         ladder_table(record, ceiling(known, record.environment["device"]["name"], "ceiling_ffma")) for record in timed
     )

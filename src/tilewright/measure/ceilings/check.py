@@ -38,7 +38,9 @@ def allocate(backend: Backend, works: Sequence[Work]) -> Buffers:
     return Buffers(
         array=backend.alloc(array_bytes, label="array"),
         copy=backend.alloc(array_bytes, label="copy"),
-        results=backend.alloc(max(work.threads for work in works) * 4, label="results"),
+        results=backend.alloc(
+            max(work.threads for work in works if work.ceiling.kernel in EXPECTED) * 4, label="results"
+        ),
     )
 
 

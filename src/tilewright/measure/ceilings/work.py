@@ -44,7 +44,7 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Work:
-    """One ceiling's launch on one card: a single wave that fills it.
+    """One ceiling's launch on one card: a single wave that fills it, but for the copy.
 
     `count` is the vectors of the array that is read, `repeats` what one thread does (see `args.cuh`). `flop` and
     `moved_bytes` are the whole launch's; the one that the ceiling isn't about is 0.
@@ -108,9 +108,11 @@ def _sized(ceiling: Ceiling, binary: Binary, grid: Grid, card: Card) -> Work:
         repeats = _whole(count * L2_SWEEPS // threads)
         return Work(ceiling, binary, grid, count, repeats, moved_bytes=threads * repeats * VECTOR_BYTES)
     repeats = _whole(card.array_bytes // VECTOR_BYTES // threads)
-    directions = 2 if ceiling.kernel == "global_copy" else 1
-    moved = directions * threads * repeats * VECTOR_BYTES
-    return Work(ceiling, binary, grid, threads * repeats, repeats, moved_bytes=moved)
+    count = threads * repeats
+    if ceiling.kernel == "global_copy":
+        one_each = Grid((count // THREADS, 1, 1), (THREADS, 1, 1))
+        return Work(ceiling, binary, one_each, count, 1, moved_bytes=2 * count * VECTOR_BYTES)
+    return Work(ceiling, binary, grid, count, repeats, moved_bytes=count * VECTOR_BYTES)
 
 
 def _whole(repeats: int) -> int:

@@ -1,4 +1,4 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, launch
+from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch
 
 RUNG = Rung(
     number=3,
@@ -29,5 +29,10 @@ both numberings spread a warp over several rows alike.""",
     launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("BM * BN", "1", "1")),
     accesses=accesses(k_step="1", results="BM * BN", global_loads="2 * BM * BN"),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0"),
+    footprints=(
+        footprint("A", "global load", "tx // BN * lda"),
+        footprint("B", "global load", "tx % BN"),
+        footprint("D", "global store", "tx // BN * ldd + tx % BN"),
+    ),
     published=Published(time_ms=43.3, percent_of_cublas=8.1),
 )

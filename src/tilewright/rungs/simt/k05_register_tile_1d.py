@@ -7,6 +7,7 @@ from tilewright.declare import (
     accesses,
     config_rule,
     derived,
+    footprint,
     launch,
     shared,
 )
@@ -52,5 +53,14 @@ and multiplies their product.""",
         shared_stores="BK * (BM + BN)",
     ),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0 and k % BK == 0"),
+    footprints=(
+        footprint("A", "global load", "tx // BK * lda + tx % BK"),
+        footprint("B", "global load", "tx // BN * ldb + tx % BN"),
+        footprint("As", "shared store", "tx"),
+        footprint("Bs", "shared store", "tx"),
+        footprint("As", "shared load", "tx // BN * TM * BK"),
+        footprint("Bs", "shared load", "tx % BN"),
+        footprint("D", "global store", "tx // BN * TM * ldd + tx % BN"),
+    ),
     published=Published(time_ms=10.5, percent_of_cublas=36.3, chapter_step=3, chapter_percent="~50 %"),
 )

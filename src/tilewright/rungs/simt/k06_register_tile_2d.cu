@@ -5,6 +5,7 @@
 // costs:          TM·TN accumulators a thread, hence occupancy; too many spill to memory
 // preconditions:  offsets inside a tile fit 32 bits
 #include "tilewright/epilogue.cuh"
+#include "tilewright/fragment.cuh"
 
 using Acc = Scalar::accumulate;
 using Element = Scalar::storage;
@@ -55,11 +56,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k06_register_tile_2d(c
       for (int i = 0; i < TM; ++i) frag_a[i] = Scalar::load(&As[my_row + i][k]);
 #pragma unroll
       for (int j = 0; j < TN; ++j) frag_b[j] = Scalar::load(&Bs[k][my_col + j]);
-#pragma unroll
-      for (int i = 0; i < TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < TN; ++j) acc[i][j] = Scalar::fma(frag_a[i], frag_b[j], acc[i][j]);
-      }
+      outer_product(acc, frag_a, frag_b);  // TM·TN FMAs from TM + TN elements
     }
     __syncthreads();  // everyone has read before anyone overwrites
   }

@@ -55,11 +55,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k07_vectorised(const _
       Acc frag_a[TM], frag_b[TN];
       load_fragment<TM>(frag_a, &As[k][my_row]);
       load_fragment<TN>(frag_b, &Bs[k][my_col]);
-#pragma unroll
-      for (int i = 0; i < TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < TN; ++j) acc[i][j] = Scalar::fma(frag_a[i], frag_b[j], acc[i][j]);
-      }
+      outer_product(acc, frag_a, frag_b);
     }
     __syncthreads();  // everyone has read before anyone overwrites
   }

@@ -7,6 +7,7 @@ from tilewright.declare import (
     binary_rule,
     config_rule,
     derived,
+    footprint,
     launch,
     problem_rule,
     shared,
@@ -88,6 +89,15 @@ Wide accesses stay right. The store's conflict and the shape that one warp reads
         global_loads="BK * (BM + BN)",
         shared_loads="NUM_THREADS * BK * (TM + TN)",
         shared_stores="BK * (BM + BN)",
+    ),
+    footprints=(
+        footprint("A", "global load", "tx // (BK // 4) * lda + tx % (BK // 4) * 4", elements="4"),
+        footprint("B", "global load", "tx // (BN // 4) * ldb + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared store", "tx % (BK // 4) * 4 * BM + tx // (BK // 4)"),
+        footprint("Bs", "shared store", "tx // (BN // 4) * BN + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared load", "tx // (BN // TN) * TM", elements="4"),
+        footprint("Bs", "shared load", "tx % (BN // TN) * TN", elements="4"),
+        footprint("D", "global store", "tx // (BN // TN) * TM * ldd + tx % (BN // TN) * TN", elements="4"),
     ),
     published=Published(time_ms=5.47, percent_of_cublas=69.8, chapter_step=5, chapter_percent="~88 %"),
 )

@@ -61,11 +61,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k08_warp_tile(const __
       for (int i = 0; i < WMITER; ++i) load_fragment<TM>(frag_a + i * TM, &As[k][my_row + i * WSUBM]);
 #pragma unroll
       for (int j = 0; j < WNITER; ++j) load_fragment<TN>(frag_b + j * TN, &Bs[k][my_col + j * WSUBN]);
-#pragma unroll
-      for (int i = 0; i < WMITER * TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < WNITER * TN; ++j) acc[i][j] = Scalar::fma(frag_a[i], frag_b[j], acc[i][j]);
-      }
+      outer_product(acc, frag_a, frag_b);
     }
     __syncthreads();  // everyone has read before anyone overwrites
   }

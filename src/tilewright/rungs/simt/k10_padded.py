@@ -1,4 +1,4 @@
-from tilewright.declare import Lesson, Param, Published, Rung, accesses, config_rule, derived, launch, shared
+from tilewright.declare import Lesson, Param, Published, Rung, accesses, config_rule, derived, footprint, launch, shared
 from tilewright.rungs.simt.k08_warp_tile import RUNG as K08
 
 RUNG = Rung(
@@ -33,6 +33,15 @@ asynchronously there is no store left to mend.""",
         global_loads="BK * (BM + BN)",
         shared_loads="NUM_THREADS * BK * (WMITER * TM + WNITER * TN)",
         shared_stores="BK * (BM + BN)",
+    ),
+    footprints=(
+        footprint("A", "global load", "tx // (BK // 4) * lda + tx % (BK // 4) * 4", elements="4"),
+        footprint("B", "global load", "tx // (BN // 4) * ldb + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared store", "tx % (BK // 4) * 4 * A_STRIDE + tx // (BK // 4)"),
+        footprint("Bs", "shared store", "tx // (BN // 4) * BN + tx % (BN // 4) * 4", elements="4"),
+        footprint("As", "shared load", "lane // (WSUBN // TN) * TM", elements="4 - A_STRIDE % 4"),
+        footprint("Bs", "shared load", "lane % (WSUBN // TN) * TN", elements="4"),
+        footprint("D", "global store", "lane // (WSUBN // TN) * TM * ldd + lane % (WSUBN // TN) * TN", elements="4"),
     ),
     published=Published(time_ms=4.66, percent_of_cublas=81.9),
 )

@@ -89,14 +89,10 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
     for (int k = 0; k < BK; ++k) {
       Acc frag_a[WMITER * TM], frag_b[WNITER * TN];
 #pragma unroll
-      for (int j = 0; j < WNITER; ++j) load_fragment<TN>(frag_b + j * TN, &stage.Bs[k][my_col + j * WSUBN]);
-#pragma unroll
       for (int i = 0; i < WMITER; ++i) load_fragment<TM, A_WIDTH>(frag_a + i * TM, &stage.As[k][my_row + i * WSUBM]);
 #pragma unroll
-      for (int i = 0; i < WMITER * TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < WNITER * TN; ++j) acc[i][j] = Scalar::fma(frag_a[i], frag_b[j], acc[i][j]);
-      }
+      for (int j = 0; j < WNITER; ++j) load_fragment<TN>(frag_b + j * TN, &stage.Bs[k][my_col + j * WSUBN]);
+      outer_product(acc, frag_a, frag_b);
     }
 
     if (more) {

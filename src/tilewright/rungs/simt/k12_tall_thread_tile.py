@@ -30,6 +30,7 @@ where BK = 8 is not. So the last lesson is to measure again, and a record says w
     shared=K11.shared,
     launch=K11.launch,
     accesses=K11.accesses,
+    footprints=K11.footprints,
     published=Published(time_ms=3.93, percent_of_cublas=97.1),
     kernel="k11_double_buffer",
 )

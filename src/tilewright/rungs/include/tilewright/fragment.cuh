@@ -1,5 +1,5 @@
 // Fragments: the elements of one operand that a thread holds in registers for one k.
-// Owns how they are read from shared memory; which elements, and from which layout, is the kernel's.
+// Owns how they are read from shared memory and multiplied; which elements, and from which layout, is the kernel's.
 #pragma once
 
 #include "tilewright/memory.cuh"
@@ -22,6 +22,21 @@ __device__ __forceinline__ void load_fragment(Scalar::accumulate* fragment, cons
       widen(fragment + i, load4(from + i));
     } else {
       widen(fragment + i, load2(from + i));
+    }
+  }
+}
+
+// acc[i][j] += a[i] * b[j], every row in the other direction from the last. Each FMA then shares a factor with the one
+// before it, at the turns too, and the register file, which cannot deliver three operands a cycle, is asked for two.
+template <int M, int N>
+__device__ __forceinline__ void outer_product(Scalar::accumulate (&acc)[M][N], const Scalar::accumulate (&a)[M],
+                                              const Scalar::accumulate (&b)[N]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i) {
+#pragma unroll
+    for (int step = 0; step < N; ++step) {
+      const int j = i % 2 == 0 ? step : N - 1 - step;
+      acc[i][j] = Scalar::fma(a[i], b[j], acc[i][j]);
     }
   }
 }
