@@ -47,7 +47,7 @@ def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
 
 def emulator_run(config: Config, backend: EmulatorBackend) -> Run:
     """A Run of `config` on the emulator, compiled for each problem as it comes."""
-    return _run(config, backend, lambda problem: host_binary(config, problem), sm_count=1)
+    return _run(config, backend, lambda problem: host_binary(config, problem), sm_count=backend.sm_count)
 
 
 def cuda_run(config: Config, backend: CudaBackend) -> Run:
@@ -69,7 +69,7 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 
     def run(problem: Problem, operands: Operands, scales: Scales) -> Result:
         binary = compile_host(rolled(host_source(kernel_source(config, problem, scalar=FIELD_SCALAR))))
-        grid = grid_of(config, problem)
+        grid = grid_of(config, problem, sm_count=backend.sm_count)
         wider = operands.a.itemsize // ITEMSIZE_BYTES[problem.dtype]
         grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
 

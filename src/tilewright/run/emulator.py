@@ -26,7 +26,7 @@ class EmulatorBackend:
     """A CPU that runs host-compiled kernels CTA by CTA.
 
     `placement` is the side on which an array borders on unmapped pages: 'end' or 'start'. `workers` OS threads stand
-    for SMs (default: the usable cores). `schedule` orders threads between barriers, and CTAs: 'default' ascending,
+    for SMs, each with one CTA (default: the usable cores). `schedule` orders threads between barriers, and CTAs: 'default' ascending,
     'reverse', or 'random' by `seed`. `async_completion` says when cp.async copies land: 'latest' (at the wait),
     'earliest' (at issue) or 'random'. A launch that takes longer than `timeout_s` is ended.
 
@@ -69,6 +69,11 @@ class EmulatorBackend:
     def last_kernel_ns(self) -> int:
         """Nanoseconds of CPU wall time the last launch's CTAs took; 0 before the first."""
         return self._last_kernel_ns
+
+    @property
+    def sm_count(self) -> int:
+        """How many CTAs are resident at once: `workers`."""
+        return self._workers
 
     def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> DeviceArray:
         """Reserve `nbytes`, filled with 0xFF. Freed when nobody refers to it any more. Raises InvalidInput."""

@@ -1,5 +1,5 @@
 // 8×8 matrices of 16-bit elements between shared memory and a warp's registers, as tensor cores take them.
-// Each function has two bodies, CUDA and emulator. Needs sm_75.
+// Each function has two bodies, CUDA and emulator.
 #pragma once
 
 #include "tilewright/memory.cuh"
