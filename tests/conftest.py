@@ -39,20 +39,43 @@ def device_probe():
     return device_probe_source
 
 
+def launch_device_probe(device, binary, *, threads=32, grid=1, smem_bytes=0, elements=1024):
+    """Launch a probe kernel. X holds 0, 1, 2, …, Y NaN, flags zero; gives y and flags as they are then."""
+    hosts = {"X": np.arange(elements, dtype=np.float32), "Y": np.full(elements, np.nan, np.float32)}
+    hosts["flags"] = np.zeros(64, np.uint32)
+    memory = {label: device.alloc(x.nbytes, label=label, read_only=label == "X") for label, x in hosts.items()}
+    for label, host in hosts.items():
+        device.upload(memory[label], host.view(np.uint8))
+    x, y, flags = memory.values()
+    args = DeviceProbeArgs(x=x.address, y=y.address, flags=flags.address, n=elements)
+    device.launch(binary, Grid((grid, 1, 1), (threads, 1, 1), smem_bytes), args)
+    device.synchronize()
+    return SimpleNamespace(y=device.download(y).view(np.float32), flags=device.download(flags).view(np.uint32))
+
+
 @pytest.fixture
 def emulate():
-    """Run a probe kernel in the emulator. X holds 0, 1, 2, …, flags are zero; gives y and flags as they are then."""
+    """Run a probe kernel's body in the emulator, under the options given."""
 
     def run(body, *more_headers, threads=32, grid=1, smem_bytes=0, elements=1024, **options):
         binary = compile_host(host_source(device_probe_source(body, *more_headers), args_type="Args"))
         with EmulatorBackend(**{"timeout_s": 20.0, **options}) as device:
-            x = device.alloc(elements * 4, label="X", read_only=True)
-            y, flags = device.alloc(elements * 4, label="Y"), device.alloc(64 * 4, label="flags")
-            device.upload(x, np.arange(elements, dtype=np.float32).view(np.uint8))
-            device.upload(flags, np.zeros(64 * 4, np.uint8))
-            args = DeviceProbeArgs(x=x.address, y=y.address, flags=flags.address, n=elements)
-            device.launch(binary, Grid((grid, 1, 1), (threads, 1, 1), smem_bytes), args)
-            return SimpleNamespace(y=device.download(y).view(np.float32), flags=device.download(flags).view(np.uint32))
+            geometry = {"threads": threads, "grid": grid, "smem_bytes": smem_bytes, "elements": elements}
+            return launch_device_probe(device, binary, **geometry)
+
+    return run
+
+
+@pytest.fixture
+def on_gpu():
+    """Run a probe kernel's body on the GPU."""
+    from tilewright.compile.nvrtc import compile_cubin
+    from tilewright.run.cuda import CudaBackend
+
+    def run(body, *more_headers, **geometry):
+        with CudaBackend() as device:
+            binary = compile_cubin(device_probe_source(body, *more_headers), device.arch)
+            return launch_device_probe(device, binary, **geometry)
 
     return run
 
