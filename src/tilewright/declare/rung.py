@@ -207,3 +207,8 @@ class Rung(Step):
     def entry(self) -> str:
         """The kernel's `extern "C"` symbol: the stem of its `.cu`."""
         return self.kernel or self.name
+
+    @property
+    def is_scalar_generic(self) -> bool:
+        """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
+        return "Scalar::" in self.source

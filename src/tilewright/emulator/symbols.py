@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 
 Frame = tuple[str, int]
+UNKNOWN_LINE = "an unknown line"
 HEADER_SUFFIXES = (".cuh", ".hpp", ".h")
 
 
 def locate(binary: Path, offset: int) -> str:
     """'k.cu:31' for the instruction at `offset`, or 'an unknown line (why)'."""
     if offset < 0:
-        return "an unknown line (outside the kernel's code)"
+        return f"{UNKNOWN_LINE} (outside the kernel's code)"
     frames = _frames(binary, offset)
     if frames is None:
-        return "an unknown line (none of addr2line, llvm-symbolizer and pyelftools is there to tell)"
+        return f"{UNKNOWN_LINE} (none of addr2line, llvm-symbolizer and pyelftools is there to tell)"
     own = [frame for frame in frames if not frame[0].endswith(HEADER_SUFFIXES)]
     for file, line in own or frames:
         return f"{Path(file).name}:{line}"
-    return "an unknown line (the kernel has no line information there)"
+    return f"{UNKNOWN_LINE} (the kernel has no line information there)"
 
 
 def _frames(binary: Path, offset: int) -> list[Frame] | None:

@@ -41,7 +41,7 @@ __device__ __forceinline__ void copy_b(Element (&Bs)[BK][BN], const Element* b, 
   const int k = threadIdx.x / (BN / 4);
   const int col = threadIdx.x % (BN / 4) * 4;
 #pragma unroll
-  for (int r = 0; r < BK; r += ROW_STRIDE_B) cp_async<16>(&Bs[k + r][col], b + r * ldb);
+  for (int r = 0; r < BK; r += ROW_STRIDE_B) cp_async<4 * sizeof(Element)>(&Bs[k + r][col], b + r * ldb);
   cp_async_commit();
 }
 
