@@ -10,13 +10,16 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from tilewright.arch import ARCHS
 from tilewright.cli import app
 from tilewright.compile import host
-from tilewright.declare import rungs
+from tilewright.declare import enumerate_configs, rungs
+from tilewright.errors import Missing
 from tilewright.lab import ladder as ladder_module
+from tilewright.record import Row
 
 RUNNER = CliRunner()
-SMALL = ["-m", "128", "-n", "64", "-k", "32"]
+SMALL = ["-m", "128", "-n", "128", "-k", "32"]
 
 
 @pytest.fixture(autouse=True)
@@ -72,10 +75,15 @@ def test_settings_reach_the_rung_they_name():
     [
         (["ladder", "--rung", "k99"], "error: rung 'k99': no such rung; try"),
         (["rungs", "warp"], "k08_warp_tile"),
+        (["ladder", "--rung", "k09"], "k09_search: searches k08_warp_tile's parameters and has no kernel of its own"),
+        (["inspect", "9"], "run k08_warp_tile, with --set"),
+        (["verify", "k09"], "or read `tilewright rungs k09`"),
+        (["inspect", "k10", "--set", "PAD=1"], "A_STRIDE=129: A_STRIDE % 2 == 0 must hold"),
+        (["inspect", "k10", "--set", "PAD=-1"], "PAD=-1: must be an integer from 0 to"),
         (["ladder", "--set", "k08.WM=48"], "WM=48: BM % WM == 0 must hold, so that warps tile"),
         (["ladder", "--set", "k08.WM"], "--set k08.WM: must be NAME=INTEGER"),
         (["ladder", "--set", "k08.WM=big"], "must be NAME=INTEGER"),
-        (["ladder", "--set", "WM=64"], "4 rungs are meant; write --set RUNG.WM=64"),
+        (["ladder", "--set", "WM=64"], f"{len(rungs())} rungs are meant; write --set RUNG.WM=64"),
         (["ladder", "--rung", "k02", "--set", "k08.BK=8"], "k08_warp_tile is not among the rungs that run"),
         (["inspect", "k08", "--set", "BMM=64"], "BMM: no such parameter; there are BM, BN"),
         (["inspect", "k08", "--set", "BM=0"], "BM=0: must be an integer from 1"),
@@ -85,6 +93,9 @@ def test_settings_reach_the_rung_they_name():
         (["ladder", "-m", "400000", "-n", "400000", "-k", "400000"], "GiB of host memory"),
         (["inspect", "k08", "-m", "130"], "m % BM == 0"),
         (["inspect", "k08", "--arch", "sm_77"], "sm_77"),
+        (["inspect", "k08", "--card", "GTX 480"], "card 'GTX 480': not listed; there are H200"),
+        (["inspect", "k08", "--card", "A100", "--arch", "sm_90a"], "--arch sm_90a: A100 is sm_80; leave --arch out"),
+        (["inspect", "all", "--card", "A100"], "--card A100: a roofline is shown for one rung on one architecture"),
         (["ladder", "--arch", "volta"], "volta"),
         (["ladder", "--backend", "tpu"], "--backend tpu: must be auto, cuda or emulator"),
         (["verify", "k08", "--schedule", "sideways"], "--schedule sideways: must be one of default, reverse, random"),
@@ -102,7 +113,7 @@ def test_what_cannot_be_is_one_line_and_status_2(args, words):
 def test_a_rung_that_refuses_the_size_is_a_row_and_the_others_still_run():
     done = call("ladder", "--backend", "emulator", "-m", "33", "-n", "31", "-k", "29")
     assert done.exit_code == 2
-    assert done.stdout.count("✓ exact") == 3
+    assert done.stdout.count("✓ exact") == sum(rung.unguarded_when is not None for rung in rungs().values())
     assert "✗ InvalidProblem" in done.stdout and "m=33, BM=128: m % BM == 0 must hold" in done.stdout
 
 
@@ -123,7 +134,7 @@ def test_a_wrong_kernel_is_a_row_in_words_and_status_1(monkeypatch):
     done = call("ladder", "--backend", "emulator", *SMALL)
     assert real is not sabotaged and done.exit_code == 1
     assert done.stdout.count("✗ WrongResult") == len(rungs())
-    assert "integer: 128×64×32" in done.stdout
+    assert "integer: 128×128×32" in done.stdout
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_its_line(monkeypatch, tmp_path):
@@ -175,11 +186,19 @@ def test_no_driver_is_said_when_a_gpu_is_named():
 
 
 def test_rungs_lists_every_rung_and_explains_one():
-    assert all(rung.summary in call("rungs").stdout for rung in rungs().values())
+    assert all(step.summary in call("rungs").stdout for step in rungs().steps)
     whole = call("rungs", "k08").stdout
-    assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k04" in whole
+    assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k07" in whole
     listed = json.loads(call("rungs", "--json").stdout)
-    assert [row["rung"] for row in listed["rows"]] == list(rungs())
+    assert [row["rung"] for row in listed["rows"] if row["kernel"]] == list(rungs())
+    assert [row["rung"] for row in listed["rows"] if not row["kernel"]] == ["k09_search"]
+
+
+def test_a_search_says_what_it_searches_and_how_much_there_is():
+    whole = call("rungs", "k09").stdout
+    assert "no kernel: searches k08_warp_tile" in whole
+    valid = sum(1 for _ in enumerate_configs(rungs().find("k08")))
+    assert f"82944 combinations of its parameters' values, {valid} of them valid" in whole
 
 
 def test_inspect_shows_rules_resources_and_the_seeds_counts():
@@ -189,6 +208,71 @@ def test_inspect_shows_rules_resources_and_the_seeds_counts():
         assert words in done.stdout
     row = json.loads(call("inspect", "k08", "--json").stdout)["rows"][0]
     assert row["smem_bytes"] == 12288 and "registers" in row["limiters"]
+
+
+def test_inspect_explains_a_kernel_by_its_instructions_its_warps_and_its_roofline():
+    done = call("inspect", "k08", "--card", "rtx5080")
+    assert done.exit_code == 0
+    for words in (
+        "k08_warp_tile on sm_120a",
+        "one trip is one K-tile of 16",
+        "As  shared store         4       128      6176   8 banks, 4-way conflict, 4 wavefronts",
+        "6.71 ms for 6.44 GB requested",
+        "published for such a card, 29.4 TFLOP/s",
+        "143.4% of the memory bound, which is no bound here",
+        "a row band of A, BM × K or 2 MiB, fits the L2 of 64 MiB",
+    ):
+        assert words in done.stdout, words
+    lines = {
+        line.split()[0]: line.split()[1]
+        for line in done.stdout.splitlines()
+        if line.startswith("  ") and line[2:3].isupper()
+    }
+    assert (lines["FFMA"], lines["LDS.128"], lines["STS.32"], lines["LDG.128"]) == ("1024", "64", "16", "6")
+
+
+def test_inspect_puts_all_of_it_in_the_row():
+    row = json.loads(call("inspect", "k08", "--arch", "sm_120a", "--json").stdout)["rows"][0]
+    assert row["sass"]["FFMA"] == 1024 and row["sass"]["LDS.128"] == 64 and row["sass_unit"] == "K-tile of 16"
+    assert row["roofline"]["card"] == "RTX 5080" and row["roofline"]["premise_holds"] is False
+    reads = next(f for f in row["footprints"] if (f["name"], f["kind"]) == ("Bs", "shared load"))
+    assert reads["span_bytes"] == 64 and "sectors" not in reads
+    assert Row.from_json(row).to_json() == row
+
+
+def test_inspect_holds_a_recorded_time_against_the_roof_of_its_card():
+    done = call("inspect", "k02", "--card", "H200")
+    assert "recorded on NVIDIA H200" in done.stdout and "of the memory bound, which is no bound here" in done.stdout
+
+
+def test_inspect_without_nvdisasm_says_so_and_shows_the_rest(monkeypatch):
+    def gone():
+        raise Missing("nvdisasm is not here: pip install 'tilewright[sass]'")
+
+    monkeypatch.setattr("tilewright.facts.disassemble.nvdisasm", gone)
+    done = call("inspect", "k08")
+    assert done.exit_code == 0
+    assert "nvdisasm is not here: pip install 'tilewright[sass]'" in done.stdout
+    assert "FFMA  " not in done.stdout and "4-way conflict" in done.stdout and "compute bound" in done.stdout
+    row = json.loads(call("inspect", "k08", "--json").stdout)["rows"][0]
+    assert "sass" not in row and "pip install" in row["sass_missing"] and row["registers"] > 0
+
+
+def test_inspect_tabulates_every_rung_on_every_architecture():
+    done = call("inspect", "all", "--arch", "all")
+    assert done.exit_code == 0
+    head, *lines = [line for line in done.stdout.splitlines() if line.startswith(("rung", "k"))]
+    assert head.split() == ["rung", "smem", *ARCHS]
+    assert [line.split()[0] for line in lines] == list(rungs())
+    rows = json.loads(call("inspect", "all", "--arch", "all", "--json").stdout)["rows"]
+    assert len(rows) == len(rungs()) * len(ARCHS) and all(row["registers"] > 0 for row in rows)
+
+
+def test_a_config_that_an_architecture_or_the_registers_refuse_is_a_note_below_the_table():
+    fat = ["--set", "BM=128", "--set", "BN=256", "--set", "WM=64", "--set", "WN=128", "--set", "TM=16", "--set", "TN=8"]
+    done = call("inspect", "k08", "--arch", "all", *fat, "--set", "WNITER=2")
+    assert done.exit_code == 0
+    assert "– sm_80: k08_warp_tile on sm_80: " in done.stdout and "may not spill" in done.stdout
 
 
 def test_verify_tells_every_layer_under_every_schedule():

@@ -21,11 +21,12 @@ from tilewright.declare import (
     rung_config,
     rungs,
     shared,
+    with_defaults,
 )
 from tilewright.declare.config import BETA_GENERAL, BETA_RUNTIME, BETA_ZERO
 from tilewright.declare.registry import Registry
 from tilewright.declare.space import config_failure
-from tilewright.errors import InvalidConfig, InvalidDeclaration, InvalidProblem, UnknownName
+from tilewright.errors import InvalidConfig, InvalidDeclaration, InvalidInput, InvalidProblem, UnknownName
 from tilewright.problem import Problem
 
 K08 = rungs().find("k08")
@@ -80,6 +81,56 @@ def test_the_trap_becomes_valid_when_its_thread_tile_is_turned():
 def test_each_group_of_validity_names_its_rule(settings, words):
     with pytest.raises(InvalidConfig, match=words):
         rung_config(K08, settings)
+
+
+def test_later_rungs_refuse_what_the_warp_tile_refuses():
+    for query in ("k10", "k11", "k12"):
+        rung = rungs().find(query)
+        assert rung.rules[: len(K08.rules)] == K08.rules
+        with pytest.raises(InvalidConfig, match=r"WSUBM % TM == 0"):
+            rung_config(rung, TRAP)
+
+
+@pytest.mark.parametrize(
+    ("query", "settings", "words"),
+    [
+        ("k03", {"BM": 64}, r"BM \* BN <= 1024"),
+        ("k05", {"TM": 4}, r"BK \* TM == BN must hold, so that each thread stages one element of A"),
+        ("k05", {"BM": 128}, r"BK \* TM == BM must hold, so that each thread stages one element of B"),
+        ("k06", {"BM": 100}, r"BM % TM == 0"),
+        ("k06", {"TM": 2, "TN": 4}, r"NUM_THREADS=2048: 32 <= NUM_THREADS <= 1024"),
+        ("k06", {"BM": 32, "BN": 32, "TM": 16, "TN": 16}, r"NUM_THREADS=4"),
+        ("k06", {"BK": 1, "BM": 64}, r"BM \* BK % NUM_THREADS == 0"),
+        ("k07", {"TN": 2}, r"TN % 4 == 0"),
+        ("k07", {"BM": 32, "BN": 256, "TM": 16, "TN": 16}, r"NUM_THREADS=32, BN=256: NUM_THREADS % \(BN // 4\) == 0"),
+        ("k10", {"PAD": 3}, r"A_STRIDE=131: A_STRIDE % 2 == 0"),
+    ],
+)
+def test_each_rung_names_the_rule_that_a_config_breaks(query, settings, words):
+    with pytest.raises(InvalidConfig, match=words):
+        rung_config(rungs().find(query), settings)
+
+
+@pytest.mark.parametrize(("pad", "banks"), [(0, 8), (2, 32), (4, 16), (8, 8)])
+def test_padding_spreads_a_warps_transposed_store_over_the_banks(pad, banks):
+    c = rung_config(rungs().find("k10"), {"PAD": pad}).constants
+    lanes = (divmod(lane, c["BK"] // 4) for lane in range(32))
+    assert len({(4 * k * c["A_STRIDE"] + row) % 32 for row, k in lanes}) == banks
+
+
+def test_a_parameter_may_start_at_zero_and_the_nearest_config_still_be_found():
+    k10 = rungs().find("k10")
+    assert rung_config(k10, {"PAD": 0}).constants["A_STRIDE"] == 128
+    nearest = nearest_config(k10, {**rung_config(k10).values, "PAD": 0, "WM": 48})
+    assert nearest is not None and (nearest.values["PAD"], nearest.values["WM"]) == (0, 64)
+
+
+def test_a_rung_of_other_constants_shares_kernel_and_parameters():
+    k11, k12 = rungs().find("k11"), rungs().find("k12")
+    assert k12.entry == "k11_double_buffer" and k12.source == k11.source and k12.name == "k12_tall_thread_tile"
+    assert [(p.name, p.values) for p in k12.params] == [(p.name, p.values) for p in k11.params]
+    with pytest.raises(InvalidDeclaration, match="BMM: no such parameter"):
+        with_defaults(k11.params, BMM=1)
 
 
 def test_every_result_has_one_owner_in_every_enumerated_config():
@@ -265,6 +316,13 @@ RUNG = Rung(
     accesses=accesses(k_step="1", results="1", global_loads="1"),
 )
 """
+SEARCH = """
+from tilewright.declare import *
+RUNG = Search(
+    number={number}, track="simt", builds_on={builds_on!r}, title="", summary=".",
+    lesson=Lesson(idea="", prediction="", cost="", expires=""),
+)
+"""
 KERNEL = 'extern "C" __global__ void {name}(const __grid_constant__ GemmArgs args) {{}}\n'
 
 
@@ -278,6 +336,35 @@ def test_discovery_finds_pairs_in_the_tree_order(tmp_path):
     write_rung(tmp_path, "k02_b", number=2, builds_on="k05_a")
     write_rung(tmp_path, "k05_a", number=5)
     assert list(discover(tmp_path)) == ["k05_a", "k02_b"]
+
+
+def test_a_search_is_a_step_and_no_rung(tmp_path):
+    write_rung(tmp_path, "k01_a")
+    (tmp_path / "k02_search.py").write_text(SEARCH.format(number=2, builds_on="k01_a"))
+    found = discover(tmp_path)
+    assert list(found) == ["k01_a"] and [step.name for step in found.steps] == ["k01_a", "k02_search"]
+    assert found.find_step("2").name == "k02_search"
+    with pytest.raises(InvalidInput, match=r"k02_search: searches k01_a's parameters and has no kernel.* run k01_a"):
+        found.find("2")
+
+
+@pytest.mark.parametrize(
+    ("searches", "kernel", "words"),
+    [
+        ({"k02_s": None}, None, "a search builds on"),
+        ({"k02_s": "k09_none"}, None, "no such rung"),
+        ({"k02_s": "k01_a", "k03_s": "k02_s"}, None, "k03_s: builds_on='k02_s': has no kernel"),
+        ({"k02_s": "k01_a"}, "k02_s", "k02_s is a search and has no kernel; remove it"),
+    ],
+)
+def test_a_search_needs_a_rung_and_no_kernel(tmp_path, searches, kernel, words):
+    write_rung(tmp_path, "k01_a")
+    for number, (stem, builds_on) in enumerate(searches.items(), 2):
+        (tmp_path / f"{stem}.py").write_text(SEARCH.format(number=number, builds_on=builds_on))
+    if kernel:
+        (tmp_path / f"{kernel}.cu").write_text(KERNEL.format(name=kernel))
+    with pytest.raises(InvalidDeclaration, match=words):
+        discover(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -320,5 +407,5 @@ def test_the_registry_is_a_mapping():
 
 def test_a_config_too_large_for_an_architecture_is_told_the_nearest_that_fits():
     wide = {"BM": 256, "BN": 256, "BK": 32, "WM": 128, "WN": 64, "NUM_THREADS": 256, "TM": 8, "TN": 8}
-    with pytest.raises(InvalidConfig, match="static_smem_bytes=65536, .*nearest valid config: BK=16"):
+    with pytest.raises(InvalidConfig, match=r"static_smem_bytes=65536, .*nearest valid config: BK=16"):
         rung_config(K08, wide).require_arch(get_arch("sm_86"))

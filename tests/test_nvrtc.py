@@ -29,7 +29,7 @@ def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
     row = static_row(config, PROBLEM, arch, binary)
     assert "warning" not in binary.log
     assert (row.spill_bytes, row.stack_bytes) == (0, 0)
-    assert binary.resources.smem_bytes == config.smem_bytes
+    assert binary.resources.smem_bytes == config.scope["static_smem_bytes"]
 
 
 @pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
@@ -39,13 +39,48 @@ def test_every_specialisation_compiles_without_warnings(rung):
         assert "warning" not in compile_cubin(kernel_source(config, FULL, beta_mode=mode), SM_90A).log
 
 
-def test_registers_are_in_the_range_that_occupancy_rests_on():
-    registers = {}
-    for name in ("k01", "k02", "k04", "k08"):
-        config = rung_config(rungs().find(name))
-        registers[name] = compile_cubin(kernel_source(config, PROBLEM), SM_90A).resources.registers
-    assert all(16 <= registers[name] <= 48 for name in ("k01", "k02", "k04"))
-    assert 80 <= registers["k08"] <= 128, "four CTAs of 128 threads an SM need at most 128"
+def registers_of(query, arch=SM_90A, **settings):
+    config = rung_config(rungs().find(query), settings)
+    return compile_cubin(kernel_source(config, PROBLEM), arch).resources.registers
+
+
+@pytest.mark.parametrize(
+    ("query", "least", "most"),
+    [
+        *((query, 16, 48) for query in ("k01", "k02", "k03", "k04")),
+        ("k05", 24, 64),
+        ("k06", 80, 200),
+        ("k07", 80, 128),  # two CTAs of 256 threads an SM
+        ("k08", 80, 128),  # four CTAs of 128 threads an SM
+        ("k10", 80, 128),
+        ("k11", 96, 168),  # three CTAs of 128 threads an SM
+        ("k12", 168, 255),  # two
+    ],
+)
+def test_registers_are_in_the_range_that_occupancy_rests_on(query, least, most):
+    assert least <= registers_of(query) <= most
+
+
+def test_the_second_launch_bound_is_absent_at_zero_and_moves_registers_on_some_architectures_only():
+    k11 = rungs().find("k11")
+    one_argument = k11.source.replace("__launch_bounds__(NUM_THREADS, MIN_CTAS)", "__launch_bounds__(NUM_THREADS)")
+    assert one_argument != k11.source
+    config = rung_config(k11)
+    plain = compile_cubin(kernel_source(rung_config(dataclasses.replace(k11, source=one_argument)), PROBLEM), SM_90A)
+    assert plain.resources == compile_cubin(kernel_source(config, PROBLEM), SM_90A).resources
+    assert registers_of("k12", MIN_CTAS=0) == registers_of("k12")
+    sm_120a = get_arch("sm_120a")
+    assert registers_of("k12", sm_120a, MIN_CTAS=0) < registers_of("k12", sm_120a)
+
+
+@pytest.mark.parametrize("query", ["k06", "k07"])
+def test_a_thread_tile_of_16_by_16_spills_and_is_refused_with_the_number(query):
+    config = rung_config(rungs().find(query), {"TM": 16, "TN": 16})
+    binary = compile_cubin(kernel_source(config, PROBLEM), SM_90A)
+    assert binary.resources.spill_bytes > 1000
+    row = static_row(config, PROBLEM, SM_90A, binary)
+    assert (row.verified, row.failure) == (False, "InvalidConfig")
+    assert f"spill_bytes={binary.resources.spill_bytes}: " in row.verdict and "may not spill" in row.verdict
 
 
 def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_path):

@@ -38,13 +38,14 @@ def test_damaged_records_are_passed_over_and_said_so(tmp_path, capsys):
 
 def test_the_best_recorded_row_is_the_largest_verified_problem():
     rows = [
-        Row(rung="k08", problem={**PROBLEM, "m": m}, time_us=1.0, verified=verified)
+        Row(rung="k08", problem={**PROBLEM, "m": m}, config={"BK": 8}, time_us=1.0, verified=verified)
         for m, verified in ((64, True), (128, True), (256, False))
     ]
     record = Record(command="ladder", environment={"device": {"name": "X"}}, rows=rows)
-    found = recorded_best([record], "k08")
+    found = recorded_best([record], "k08", {"BK": 8})
     assert found.row.problem["m"] == 128 and found.device == "X"
-    assert recorded_best([record], "k99") is None
+    assert recorded_best([record], "k99", {"BK": 8}) is None
+    assert recorded_best([record], "k08", {"BK": 16}) is None, "another config's time is not this one's"
 
 
 def test_records_that_ship_are_of_this_schema_and_complete():

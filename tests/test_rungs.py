@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tilewright.declare import enumerate_configs, rung_config, rungs
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
+from tilewright.facts.counts import counts
 from tilewright.lab.verifying import emulator_run, emulator_settings, problems_for, sweep
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
@@ -25,10 +27,15 @@ def test_every_layer_holds_under_every_schedule(rung, setting):
     Verdict(tuple(sweep(rung_config(rung), setting))).raise_if_wrong()
 
 
+def results(config):
+    """Results one thread computes; more than 128 leave no registers for anything else."""
+    return config.rung.accesses.results.evaluate(config.scope) // config.threads
+
+
 def few_configs():
-    for rung in rungs().values():
-        configs = [c for c in enumerate_configs(rung) if c.values != rung_config(rung).values]
-        for config in random.Random(rung.number).sample(configs, min(4, len(configs))):
+    for rung in (r for r in rungs().values() if r.kernel is None):
+        configs = [c for c in enumerate_configs(rung) if c.values != rung_config(rung).values and results(c) <= 128]
+        for config in random.Random(rung.number).sample(configs, min(3, len(configs))):
             yield pytest.param(config, id=f"{rung.name} {config}")
 
 
@@ -41,12 +48,28 @@ def test_other_configs_are_exact_too(config):
 
 @RUNGS
 def test_an_epilogue_is_applied_before_the_one_rounding(rung):
-    problem = Problem(m=128, n=64, k=32, alpha=2.0, beta=-1.0, epilogue=Epilogue(("bias", "relu")))
+    problem = Problem(m=128, n=128, k=32, alpha=2.0, beta=-1.0, epilogue=Epilogue(("bias", "relu")))
     with EmulatorBackend() as backend:
         case = make_case("integer", make_operands(problem, "integer", seed=3))
         assert (case.expected.value == 0).any() and (case.expected.value > 0).any()
         outcome = check_case(emulator_run(rung_config(rung), backend), case)
     assert outcome.ok, outcome
+
+
+@pytest.mark.parametrize(
+    ("query", "global_loads", "shared_loads"),
+    [
+        *((query, 2 * 4096, 0) for query in ("k01", "k02", "k03")),
+        ("k04", 256, 2 * 4096),
+        ("k05", 128, 4096 * 9 / 8),
+        *((query, 64, 1024) for query in ("k06", "k07")),
+        *((query, 96, 1024) for query in ("k08", "k10", "k11")),
+        ("k12", 64, 4096 * 24 / 128),
+    ],
+)
+def test_accesses_for_one_result_are_those_that_the_lesson_counts(query, global_loads, shared_loads):
+    made = counts(rung_config(rungs().find(query)), Problem(m=4096, n=4096, k=4096))
+    assert (made.global_loads_per_result, made.shared_loads_per_result) == (global_loads, shared_loads)
 
 
 @pytest.mark.parametrize("mode", ["runtime", "always_read"])
@@ -76,16 +99,29 @@ def test_off_tile_sizes_are_refused_by_the_rung_without_guards_before_any_launch
             config.require_problem(Problem(**{"m": 128, "n": 64, "k": 32, **fields}))
 
 
-def barriers():
+SYNCHRONISATION = re.compile(r"(?:__syncthreads|cp_async_commit|cp_async_wait<\d+>)\(\);")
+
+
+def synchronisations():
     for rung in rungs().values():
-        for index in range(rung.source.count("__syncthreads();")):
-            yield pytest.param(rung, index, id=f"{rung.name} barrier {index}")
+        for match in SYNCHRONISATION.finditer(rung.source):
+            line = rung.source[: match.start()].count("\n") + 1
+            without = rung.source[: match.start()] + ";" + rung.source[match.end() :]
+            if rung.kernel is None:
+                yield pytest.param(rung, without, id=f"{rung.name} line {line} {match[0]}")
 
 
-@pytest.mark.parametrize(("rung", "index"), list(barriers()))
-def test_each_barrier_is_missed_when_it_is_gone(rung, index):
-    parts = rung.source.split("__syncthreads();")
-    without = "__syncthreads();".join(parts[: index + 1]) + ";" + "__syncthreads();".join(parts[index + 1 :])
+@pytest.mark.parametrize(("rung", "without"), list(synchronisations()))
+def test_each_barrier_commit_and_wait_is_missed_when_it_is_gone(rung, without):
     config = rung_config(dataclasses.replace(rung, source=without))
+    found = (check for setting in emulator_settings("all", 1) for check in sweep(config, setting))
+    assert any(not check.ok for check in found)
+
+
+def test_a_copy_into_the_stage_still_being_read_is_noticed():
+    k11 = rungs().find("k11")
+    early = k11.source.replace("copy_b(next.Bs, b, ldb);", "copy_b(stages[current].Bs, b, ldb);")
+    config = rung_config(dataclasses.replace(k11, source=early))
+    assert early != k11.source
     found = (check for setting in emulator_settings("all", 1) for check in sweep(config, setting))
     assert any(not check.ok for check in found)

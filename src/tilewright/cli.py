@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -90,9 +91,13 @@ def rungs(
 
 @command
 def inspect(
-    rung: OneRung,
+    rung: Annotated[str, typer.Argument(help="A rung, or 'all' for a table.")],
     set_: Settings = None,
-    arch: Arch = "sm_90a",
+    arch: Annotated[
+        str | None,
+        typer.Option(help="Architecture to compile for, or 'all' for a table. Default: the card's or sm_90a."),
+    ] = None,
+    card: Annotated[str | None, typer.Option(help="Card of the roofline, as in 'RTX 5080'.")] = None,
     m: SizeM = None,
     n: SizeN = None,
     k: SizeK = None,
@@ -101,7 +106,7 @@ def inspect(
     svg: Svg = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a config on an architecture: rules, registers, occupancy, accesses. Needs no GPU, no C++ compiler.
+    """Explain a config: rules, registers, occupancy, instructions, accesses, roofline. Needs no GPU, no C++ compiler.
 
     With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
     """
@@ -110,9 +115,37 @@ def inspect(
         from tilewright.lab.memory_table import Picture
 
         return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), Picture(line, svg)), as_json=as_json)
-    from tilewright.lab.inspecting import inspect_rung
+    from tilewright.lab.inspect_command import InspectRequest, run_inspect
 
-    return inspect_rung(rung, set_ or [], arch, (m, n, k), as_json=as_json)
+    return run_inspect(InspectRequest(rung, set_ or [], arch, card, (m, n, k)), as_json=as_json)
+
+
+@command
+def diff(
+    rung: OneRung,
+    other: Annotated[str | None, typer.Argument(help="The rung to compare with; left out, the same one.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A.NAME=VALUE for the first, B.NAME=VALUE for the second; repeatable."),
+    ] = None,
+    arch: Arch = "sm_90a",
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write one page that needs no network.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Compare two rungs, or two settings of one: text, parameters, accesses, resources, times. Needs no GPU."""
+    from tilewright.lab.diff_command import show
+    from tilewright.lab.diffing import compare
+
+    comparison = compare(rung, other, set_ or [], arch, (m, n, k))
+    if html is not None:
+        from tilewright.report.diff_page import diff_page
+        from tilewright.report.html import write_page
+
+        write_page(html, diff_page(comparison))
+    return show(comparison, as_json=as_json)
 
 
 @command
@@ -162,6 +195,14 @@ def trace(
     picture = Picture(line, svg)
     request = TraceRequest(file, entry, grid, block, arg or [], smem, schedule, seed, picture)
     return trace_own(request, as_json=as_json)
+
+
+@command
+def ceilings(device: Device = 0, as_json: Json = False) -> int:
+    """Measure what a GPU can do at most: FMA pipe, shared memory, L2, DRAM. Needs a GPU."""
+    from tilewright.lab.ceilings_command import run_ceilings
+
+    return run_ceilings(device, as_json=as_json)
 
 
 @command

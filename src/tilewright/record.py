@@ -38,7 +38,11 @@ class Ratio:
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """One rung (or baseline), one problem, one config, and what was found. Names carry their units."""
+    """One rung (or baseline, or ceiling), one problem, one config, and what was found. Names carry their units.
+
+    `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
+    a ceiling.
+    """
 
     rung: str
     problem: dict[str, Any]
@@ -55,6 +59,7 @@ class Row:
     samples_us: list[float] | None = None
     inner: int | None = None
     tflops: float | None = None
+    tb_per_s: float | None = None
     ratio_to_baseline: Ratio | None = None
     fraction_of_peak: float | None = None
     gain_over_below: float | None = None
@@ -68,11 +73,15 @@ class Row:
     global_load_bytes_per_flop: float | None = None
     shared_loads_per_result: float | None = None
     binary: str | None = None
-    sass: dict[str, int] | None = None
     sectors_per_request: float | None = None
     wavefronts_per_access: float | None = None
     memory: list[dict[str, Any]] | None = None
     findings: list[str] | None = None
+    sass: dict[str, int | float] | None = None
+    sass_unit: str | None = None
+    sass_missing: str | None = None
+    footprints: list[dict[str, Any]] | None = None
+    roofline: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
@@ -163,12 +172,24 @@ class Recorded:
     row: Row
 
 
-def recorded_best(records: Iterable[Record], rung: str) -> Recorded | None:
-    """The recorded, verified time of `rung` on the largest problem, or None."""
+def recorded_best(records: Iterable[Record], rung: str, config: dict[str, int] | None) -> Recorded | None:
+    """The recorded, verified time of `rung` with `config` on the largest problem, or None."""
     found = [
         Recorded(record.environment.get("device", {}).get("name", "unknown device"), row)
         for record in records
         for row in record.rows
-        if row.rung == rung and row.time_us is not None and row.verified
+        if (row.rung, row.config) == (rung, config) and row.time_us is not None and row.verified
     ]
     return max(found, key=lambda r: r.row.problem["m"] * r.row.problem["n"] * r.row.problem["k"], default=None)
+
+
+def ceiling(records: Iterable[Record], device: str, name: str) -> Row | None:
+    """The newest recorded ceiling `name` ('ceiling_ffma') of the device called `device`, or None."""
+    found = [
+        (record.environment.get("date", ""), row)
+        for record in records
+        if record.command == "ceilings" and record.environment.get("device", {}).get("name") == device
+        for row in record.rows
+        if row.rung == name and row.time_us is not None and row.verified
+    ]
+    return max(found, key=lambda dated: dated[0])[1] if found else None

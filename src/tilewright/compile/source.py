@@ -12,6 +12,8 @@ from tilewright.declare.config import BetaMode, Config
 from tilewright.problem import Problem
 
 SCALARS = {"float32": "F32"}
+FIELD_SCALAR = "Field61"
+"""The scalar of exact runs in the emulator, in place of the problem's own; its operands are `run.args.Field61Args`'."""
 
 
 def _constants(constants: dict[str, int]) -> str:
@@ -23,15 +25,20 @@ def _asserts(config: Config) -> str:
     return "".join(f'static_assert({r.expr.cpp}, "{r.expr.text}: {r.reason}");\n' for r in rules)
 
 
-def kernel_source(config: Config, problem: Problem, *, beta_mode: BetaMode = "specialised") -> KernelSource:
-    """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype."""
+def kernel_source(
+    config: Config, problem: Problem, *, beta_mode: BetaMode = "specialised", scalar: str = ""
+) -> KernelSource:
+    """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype.
+
+    `scalar` names another trait of `scalar.cuh` than the one that belongs to the problem's dtype.
+    """
     rung = config.rung
     constants = {**config.constants, **config.problem_constants(problem, beta_mode=beta_mode)}
     file = f"{rung.entry}.cu"
     text = (
         f"// {rung.name}: {config}\n"
         '#include "tilewright/scalar.cuh"\n'
-        f"using Scalar = tilewright::{SCALARS[problem.dtype]};\n"
+        f"using Scalar = tilewright::{scalar or SCALARS[problem.dtype]};\n"
         '#include "tilewright/args.cuh"\n'
         "using namespace tilewright;\n"
         f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"

@@ -2,20 +2,34 @@
 
 from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
+from tilewright.declare.footprint import Footprint, footprint
 from tilewright.declare.registry import Registry, discover, rungs
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
-from tilewright.declare.rung import Lesson, Param, Published, Requires, Rung, accesses, derived, launch, shared
+from tilewright.declare.rung import (
+    Param,
+    Requires,
+    Rung,
+    accesses,
+    derived,
+    launch,
+    shared,
+    with_defaults,
+)
 from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
+from tilewright.declare.step import Lesson, Published, Search, Step
 
 __all__ = [
     "Config",
     "Expr",
+    "Footprint",
     "Lesson",
     "Param",
     "Published",
     "Registry",
     "Requires",
     "Rung",
+    "Search",
+    "Step",
     "accesses",
     "arch_rule",
     "binary_rule",
@@ -23,10 +37,12 @@ __all__ = [
     "derived",
     "discover",
     "enumerate_configs",
+    "footprint",
     "launch",
     "nearest_config",
     "problem_rule",
     "rung_config",
     "rungs",
     "shared",
+    "with_defaults",
 ]

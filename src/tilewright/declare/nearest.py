@@ -23,7 +23,7 @@ def nearest_values(rung: Rung, values: Mapping[str, int], is_valid: IsValid) -> 
         for names in itertools.combinations(candidates, changes):
             for chosen in itertools.product(*(candidates[n] for n in names)):
                 trial = {**values, **dict(zip(names, chosen, strict=True))}
-                distance = sum(abs(math.log2(trial[n] / values[n])) for n in names)
+                distance = sum(abs(math.log2((1 + trial[n]) / (1 + values[n]))) for n in names)
                 if (best is None or distance < best[0]) and is_valid(trial):
                     best = distance, trial
         if best is not None:

@@ -1,4 +1,4 @@
-"""The declaration of one rung: everything tilewright knows of a kernel apart from its text.
+"""The declaration of one kernel: everything tilewright knows of it apart from its text.
 
 A rung module holds one `RUNG = Rung(...)` beside a `.cu` of the same stem. Listing, config space, compile-time
 constants, launch geometry, tests, tables and reports derive from it. This module owns the value types and their
@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tilewright.declare.expr import Expr
+from tilewright.declare.footprint import LANE_NAMES, Footprint
 from tilewright.declare.rules import Rule
+from tilewright.declare.step import Step
 from tilewright.errors import InvalidDeclaration
 
 PROBLEM_NAMES = frozenset(
@@ -26,7 +28,7 @@ BINARY_NAMES = frozenset({"registers", "spill_bytes", "stack_bytes"})
 class Param:
     """A compile-time constant a person or the tuner chooses: default, candidate values, meaning.
 
-    `--set` takes any integer from 1 to `highest`; the rules decide. `values` is what enumeration tries.
+    `--set` takes any integer from `lowest` to `highest`; the rules decide. `values` is what enumeration tries.
     """
 
     name: str
@@ -34,6 +36,15 @@ class Param:
     values: tuple[int, ...]
     doc: str
     highest: int = 4096
+    lowest: int = 1
+
+
+def with_defaults(params: tuple[Param, ...], **defaults: int) -> tuple[Param, ...]:
+    """`params` with other defaults, for a rung that differs in constants alone. Raises InvalidDeclaration."""
+    unknown = set(defaults) - {p.name for p in params}
+    if unknown:
+        raise InvalidDeclaration(f"{', '.join(sorted(unknown))}: no such parameter to give a default")
+    return tuple(replace(p, default=defaults.get(p.name, p.default)) for p in params)
 
 
 @dataclass(frozen=True)
@@ -119,50 +130,15 @@ def accesses(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lesson:
-    """What a rung teaches, in a few short sentences each.
+class Rung(Step):
+    """A step with a kernel.
 
-    `idea` is what it does, `prediction` what it should change and why, `cost` what it takes in return, `expires` when
-    it stops being right. The outcome is not here: it is a record's.
+    `unguarded_when` is the expression over sizes and constants under which no tail guard is needed: the kernel then
+    sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so. `kernel` names another
+    rung's `.cu` where only constants differ. `footprints` are the accesses whose shape across a warp is worth knowing.
+    `source` is the `.cu`'s text, filled in by discovery.
     """
 
-    idea: str
-    prediction: str
-    cost: str
-    expires: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """What the documents this ladder began from report for the step.
-
-    `time_ms` and `percent_of_cublas` are an article's, 4096³ on a card with 84 SMs (sm_120). `chapter_step` and
-    `chapter_percent` are a course chapter's, whose percentages it calls of peak and which look like of cuBLAS.
-    """
-
-    time_ms: float | None = None
-    percent_of_cublas: float | None = None
-    chapter_step: int | None = None
-    chapter_percent: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rung:
-    """One rung of the ladder.
-
-    `number` is permanent, `builds_on` names the rung it is a step from (None for a root), `summary` is the lesson in
-    one sentence. `unguarded_when` is the expression over sizes and constants under which no tail guard is needed:
-    the kernel then sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so.
-    `kernel` names another rung's `.cu` where only constants differ. `name` and `source` are filled in by
-    discovery from the files' stem.
-    """
-
-    number: int
-    track: str
-    builds_on: str | None
-    title: str
-    summary: str
-    lesson: Lesson
     params: tuple[Param, ...]
     launch: Launch
     accesses: Accesses
@@ -171,9 +147,8 @@ class Rung:
     shared: tuple[Shared, ...] = ()
     requires: Requires = field(default_factory=Requires)
     unguarded_when: Expr | None = None
-    published: Published = field(default_factory=Published)
+    footprints: tuple[Footprint, ...] = ()
     kernel: str | None = None
-    name: str = ""
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -214,6 +189,10 @@ class Rung:
         )
         for expr in fixed:
             self._require(expr, known, "launch block, cluster or accesses")
+        for access in self.footprints:
+            in_offset = (sizes if access.is_global else known) | LANE_NAMES
+            self._require(access.offset, in_offset, f"footprint {access.name}")
+            self._require(access.elements, known, f"footprint {access.name}")
         if self.unguarded_when is not None:
             self._require(self.unguarded_when, sizes, "unguarded_when")
 
@@ -229,6 +208,7 @@ class Rung:
         """The kernel's `extern "C"` symbol: the stem of its `.cu`."""
         return self.kernel or self.name
 
-    def located(self, name: str, source: str) -> Rung:
-        """This declaration with the stem it was found under and its kernel's text."""
-        return replace(self, name=name, source=source)
+    @property
+    def is_scalar_generic(self) -> bool:
+        """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
+        return "Scalar::" in self.source

@@ -22,9 +22,11 @@ def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config
     for name, value in (settings or {}).items():
         if name not in values:
             raise InvalidConfig(f"{rung.name}: {name}: no such parameter; there are {', '.join(values)}")
-        highest = next(p.highest for p in rung.params if p.name == name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-            raise InvalidConfig(f"{rung.name}: {name}={value!r}: must be an integer from 1 to {highest}")
+        param = next(p for p in rung.params if p.name == name)
+        if isinstance(value, bool) or not isinstance(value, int) or not param.lowest <= value <= param.highest:
+            raise InvalidConfig(
+                f"{rung.name}: {name}={value!r}: must be an integer from {param.lowest} to {param.highest}"
+            )
         values[name] = value
     failure = config_failure(rung, values)
     if failure is not None:
@@ -68,7 +70,7 @@ def enumerate_configs(rung: Rung, arch: ArchSpec | None = None) -> Iterator[Conf
     levels = _rules_by_level(rung, order)
     for values in _extend(rung, {}, levels):
         config = Config(rung, values)
-        if config_failure(rung, values) is None and (arch is None or config.fits(arch)):
+        if arch is None or config.fits(arch):
             yield config
 
 

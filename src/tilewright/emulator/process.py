@@ -26,12 +26,14 @@ from tilewright.errors import LaunchFailed, TimedOut
 Schedule = Literal["default", "reverse", "random"]
 Completion = Literal["latest", "earliest", "random"]
 Index = tuple[int, int, int]
+GRACE_S = 5.0
+"""How much longer than its time limit a child may take to say where it was."""
 _writing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One launch. `grid` and `block` count CTAs and threads; `workers` OS threads stand for SMs."""
+    """One launch. `grid` and `block` count CTAs and threads; `workers` OS threads stand for SMs, one CTA each."""
 
     kernel: Binary
     grid: Index
@@ -43,6 +45,7 @@ class Launch:
     async_completion: Completion
     arrays: Sequence[DeviceArray]
     args: bytes
+    timeout_s: float
 
     def text(self) -> bytes:
         """The launch as the runner reads it from standard input."""
@@ -53,6 +56,7 @@ class Launch:
             f"workers {self.workers}",
             f"schedule {self.schedule} {self.seed}",
             f"async {self.async_completion}",
+            f"time_limit {round(self.timeout_s * 1000)}",
             *(
                 f"map {a.map_address} {a.descriptor} {a.mapped_bytes} {'ro' if a.read_only else 'rw'}"
                 for a in self.arrays
@@ -88,7 +92,7 @@ def binary_file(binary: Binary) -> Path:
     return path
 
 
-def run(launch: Launch, *, timeout_s: float, more: More | None = None) -> dict[str, Any]:
+def run(launch: Launch, *, more: More | None = None) -> dict[str, Any]:
     """Run the launch to its end and return the runner's report, whose 'ok' tells whether the kernel finished.
 
     What the kernel prints goes to standard error. Raises TimedOut, and LaunchFailed if there is no report.
@@ -102,15 +106,12 @@ def run(launch: Launch, *, timeout_s: float, more: More | None = None) -> dict[s
             input=text,
             capture_output=True,
             pass_fds=[*(array.descriptor for array in launch.arrays), *(more.descriptors if more else ())],
-            timeout=timeout_s,
+            timeout=launch.timeout_s + GRACE_S,
             check=False,
         )
     except subprocess.TimeoutExpired as expired:
         _forward(expired.stderr)
-        raise TimedOut(
-            f"{name}: did not end within timeout_s={timeout_s:g}; look for a loop that waits for another thread "
-            "without a barrier, or raise timeout_s"
-        ) from None
+        raise TimedOut(f"{name}: did not end within timeout_s={launch.timeout_s:g}, nor say where it was") from None
     _forward(answer.stderr)
     try:
         report: dict[str, Any] = json.loads(answer.stdout.decode("utf-8", "replace"))

@@ -10,8 +10,9 @@ from typing import Any
 
 from tilewright.emulator.memory import DeviceArray, DeviceMemory
 from tilewright.emulator.process import Launch, binary_file
-from tilewright.emulator.symbols import locate
-from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds
+from tilewright.emulator.symbols import UNKNOWN_LINE, locate
+from tilewright.emulator.waits import deadlock, index_text, site_text
+from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds, TimedOut
 
 Json = dict[str, Any]
 ELEMENT_BYTES = 4
@@ -24,7 +25,13 @@ def failure(report: Json, launch: Launch, memory: DeviceMemory) -> LaunchFailed:
     name = launch.kernel.entry
     match report["failure"]:
         case "deadlock":
-            return Deadlock(f"{name}: {_deadlock(report)}")
+            return Deadlock(f"{name}: {deadlock(report, memory)}")
+        case "time_limit":
+            where = f"it was at {_where(report, launch)}" if "cta" in report else "no CTA was running"
+            advice = "look for a loop that waits for another thread without a barrier, or raise timeout_s"
+            return TimedOut(f"{name}: did not end within timeout_s={launch.timeout_s:g}: {where}; {advice}")
+        case "rule":
+            return LaunchFailed(f"{name}: {report['text']}, {_where(report, launch)}")
         case "fault":
             kind, text = _fault(report, memory)
             return kind(f"{name}: {text}, {_where(report, launch)}")
@@ -46,20 +53,6 @@ def overwritten(array: DeviceArray, offset: int, launch: Launch) -> OutOfBounds:
         f"{launch.kernel.entry}: writes {array.label} out of bounds: {_place(array, offset)}, seen after the launch in "
         "the alignment gap beside the data, so thread and line are unknown"
     )
-
-
-def _deadlock(report: Json) -> str:
-    waits = [
-        f"{_threads(wait['count'])} wait{'s' if wait['count'] == 1 else ''} at __syncthreads of {_site(wait['site'])} "
-        f"(first: thread {_index(wait['first'])})"
-        for wait in report["waits"]
-    ]
-    exited = report["exited"]
-    if exited:
-        waits.append(f"{_threads(exited)} {'has' if exited == 1 else 'have'} exited")
-    cause = "deadlock" if exited else "barrier divergence"
-    rule = "all threads of a CTA must reach the same barrier"
-    return f"{cause} in CTA {_index(report['cta'])}: {', '.join(waits)}; {rule}"
 
 
 def _misaligned_copy(report: Json) -> str:
@@ -106,17 +99,7 @@ def _where(report: Json, launch: Launch) -> str:
     if "cta" not in report:
         return "outside any thread"
     site = report.get("site")
-    line = _site(site) if site else locate(binary_file(launch.kernel), report["code_offset"])
-    return f"thread {_index(report['thread'])} of CTA {_index(report['cta'])} at {line}"
-
-
-def _site(site: Json) -> str:
-    return f"{str(site['file']).rsplit('/', 1)[-1]}:{site['line']}"
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'' if count == 1 else 's'}"
-
-
-def _index(index: list[int]) -> str:
-    return f"({','.join(map(str, index))})"
+    line = site_text(site) if site else locate(binary_file(launch.kernel), report["code_offset"])
+    if line.startswith(UNKNOWN_LINE) and report.get("waited_at"):
+        line = site_text(report["waited_at"])
+    return f"thread {index_text(report['thread'])} of CTA {index_text(report['cta'])} at {line}"

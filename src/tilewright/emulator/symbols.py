@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 Frame = tuple[str, int]
+UNKNOWN_LINE = "an unknown line"
 HEADER_SUFFIXES = (".cuh", ".hpp", ".h")
 
 
 def locate(binary: Path, offset: int) -> str:
     """'k.cu:31' for the instruction at `offset`, or 'an unknown line (why)'."""
     if offset < 0:
-        return "an unknown line (outside the kernel's code)"
+        return f"{UNKNOWN_LINE} (outside the kernel's code)"
     file, line = locate_all(binary, [offset])[offset]
     return f"{file}:{line}" if line else file
 
@@ -33,7 +34,7 @@ def locate_all(binary: Path, offsets: Iterable[int]) -> dict[int, Frame]:
     found = _frames(binary, wanted) if wanted else {}
     if found is None:
         why = "none of addr2line, llvm-symbolizer and pyelftools is there to tell"
-        return {offset: (f"an unknown line ({why})", 0) for offset in wanted}
+        return {offset: (f"{UNKNOWN_LINE} ({why})", 0) for offset in wanted}
     return {offset: _own(found.get(offset, [])) for offset in wanted}
 
 
@@ -41,7 +42,7 @@ def _own(frames: list[Frame]) -> Frame:
     """The innermost frame in a kernel's own text, else the innermost."""
     for file, line in [frame for frame in frames if not frame[0].endswith(HEADER_SUFFIXES)] or frames:
         return Path(file).name, line
-    return "an unknown line (the kernel has no line information there)", 0
+    return f"{UNKNOWN_LINE} (the kernel has no line information there)", 0
 
 
 def _frames(binary: Path, offsets: list[int]) -> dict[int, list[Frame]] | None:

@@ -50,7 +50,7 @@ class Watch:
     matrices: Mapping[str, Matrix] | None = None
 
 
-def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tuple[dict[str, Any], Trace]:
+def run_traced(launch: process.Launch, watch: Watch) -> tuple[dict[str, Any], Trace]:
     """Run the launch to its end: the runner's report and the trace, which holds findings even of a failed launch.
 
     Raises TimedOut, and LaunchFailed if there is no report.
@@ -60,7 +60,7 @@ def run_traced(launch: process.Launch, watch: Watch, *, timeout_s: float) -> tup
     output, events = os.memfd_create("tilewright-trace"), os.memfd_create("tilewright-events")
     try:
         more = process.More(traced_runner(), _request(launch, watch, in_shared, output, events), (output, events))
-        report = process.run(launch, timeout_s=timeout_s, more=more)
+        report = process.run(launch, more=more)
         told = [json.loads(line) for line in _read(output).splitlines()]
         raw = np.frombuffer(_read(events), EVENT) if watch.events else None
     finally:

@@ -1,1 +1,1 @@
-"""Facts of a kernel that need no run: resources, occupancy, access counts."""
+"""Facts of a kernel that need no run: resources, occupancy, accesses, instructions, roofline."""

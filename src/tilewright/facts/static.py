@@ -49,10 +49,12 @@ def bare_row(config: Config, problem: Problem) -> Row:
 
 
 def static_row(config: Config, problem: Problem, arch: ArchSpec, binary: Binary) -> Row:
-    """The row of a compiled config: everything but results. Raises InvalidConfig when a rule refuses it."""
+    """The row of a compiled config: everything but results.
+
+    A binary that a rule refuses, for its registers or spills, is a row with those figures and the failure in it.
+    """
     resources = resources_of(binary)
     spilled = {"spill_bytes": resources.spill_bytes, "stack_bytes": resources.stack_bytes}
-    config.require_binary(arch, registers=resources.registers, **spilled)
     held = occupancy_of(config, arch, resources)
     made = asdict(counts(config, problem))
     row = bare_row(config, problem)
@@ -62,4 +64,8 @@ def static_row(config: Config, problem: Problem, arch: ArchSpec, binary: Binary)
     row.occupancy, row.ctas_per_sm, row.limiters = held.occupancy, held.ctas_per_sm, list(held.limiters)
     row.global_load_bytes_per_flop = float(made["global_load_bytes_per_flop"])
     row.shared_loads_per_result = float(made["shared_loads_per_result"])
+    try:
+        config.require_binary(arch, registers=resources.registers, **spilled)
+    except InvalidConfig as refused:
+        row.verified, row.failure, row.verdict = False, refused.kind, str(refused)
     return row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import tempfile
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from tilewright.compile.cache import ENVIRONMENT, cache_dir
 from tilewright.compile.host import find_compiler, instruction_set
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.errors import Missing
+from tilewright.facts.disassemble import nvdisasm
 from tilewright.lab.output import print_json, standard_output
 from tilewright.measure import find_baseline
 from tilewright.record import SCHEMA
@@ -37,16 +37,6 @@ def _looked_for(name: str, needed_for: str, look: Callable[[], str]) -> Finding:
         return Finding(name, True, look(), needed_for)
     except Missing as error:
         return Finding(name, False, "missing", needed_for, str(error))
-
-
-def _package(distribution: str, extra: str) -> Callable[[], str]:
-    def look() -> str:
-        try:
-            return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            raise Missing(f"pip install 'tilewright[{extra}]'") from None
-
-    return look
 
 
 def _compiler() -> str:
@@ -90,7 +80,7 @@ def findings() -> list[Finding]:
         _looked_for("cache", "keeping compiled kernels", _cache),
         _looked_for("GPU and driver", "running and measuring on a GPU", _gpu),
         _looked_for("cuBLAS baseline", "the % of cuBLAS column", _baseline),
-        _looked_for("nvdisasm", "instruction counts (later)", _package("nvidia-cuda-nvdisasm", "sass")),
+        _looked_for("nvdisasm", "the instructions that inspect shows", lambda: nvdisasm()[1]),
     ]
 
 

@@ -1,43 +1,100 @@
-"""One config on one architecture, explained from its declaration and its binary: no GPU, no C++ compiler."""
+"""What is known of one config on one architecture, put together from its declaration and its binary.
+
+Needs no GPU and no C++ compiler. Without nvdisasm everything but the instructions is still known. Printing is
+`inspect_view.py`, the command line's wishes are `inspect_command.py`.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.text import Text
+from dataclasses import dataclass
+from fractions import Fraction
 
-from tilewright.arch import ArchSpec, get_arch
-from tilewright.declare import Config, rungs
+from tilewright.arch import ArchSpec
+from tilewright.declare import Config
 from tilewright.declare.rules import Check, check
-from tilewright.facts.counts import Counts, counts
-from tilewright.lab.ladder import Plan, compiled_row
-from tilewright.lab.output import print_json, standard_output
-from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.errors import Missing
+from tilewright.facts.disassemble import disassemble
+from tilewright.facts.footprint import WarpAccess, warp_accesses
+from tilewright.facts.mainloop import MainLoop, main_loop
+from tilewright.facts.roofline import Card, Roofline, roofline
+from tilewright.facts.static import static_row
+from tilewright.lab.verifying import cubin
 from tilewright.problem import Problem
-from tilewright.record import Record, Row, environment
+from tilewright.record import Row, load_records
 
-DEFAULT_SIZE = 4096
+PUBLISHED_CARD = "RTX 5080"
+"""The card with the SMs, bandwidth and L2 of the one that published times were measured on."""
 
 
-def inspect_rung(
-    query: str, settings: list[str], arch_name: str, sizes: tuple[int | None, int | None, int | None], *, as_json: bool
-) -> int:
-    """Print rules with their values, resources, occupancy and access counts of one config. Returns the exit status."""
-    rung = rungs().find(query)
-    config = configs_of([rung], parse_settings(settings, [rung], rungs()))[0]
-    arch = get_arch(arch_name)
-    problem = sized_problem(*(DEFAULT_SIZE if size is None else size for size in sizes))
-    row = compiled_row(Plan(problem, [config], arch), config)
-    if as_json:
-        print_json(Record(command="inspect", environment=environment(arch=arch.name), rows=[row]).to_json())
-        return 0
-    console = standard_output()
-    console.print(Text(f"{rung.name} on {arch.name}, {problem}", style="bold"))
-    console.print(Text(f"  {rung.summary}\n", style="dim"), soft_wrap=True)
-    _print_constants(console, config)
-    _print_rules(console, config, arch, problem)
-    _print_resources(console, config, row)
-    _print_counts(console, counts(config, problem))
-    return 0
+@dataclass(frozen=True)
+class Inspection:
+    """Everything known of `config` on `arch`. `loop` is None where `no_loop` says why; `roof` without a card."""
+
+    config: Config
+    arch: ArchSpec
+    problem: Problem
+    row: Row
+    loop: MainLoop | None
+    no_loop: str
+    warp_accesses: list[WarpAccess]
+    roof: Roofline | None
+    times: list[Known]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A time that is known for this very config, problem and card, and from where."""
+
+    source: str
+    time_us: float
+
+
+def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card | None) -> Inspection:
+    """Compile, disassemble and count. Raises what a rule or NVRTC refuses."""
+    config.require_arch(arch)
+    config.require_problem(problem)
+    binary = cubin(config, problem, arch)
+    row = static_row(config, problem, arch, binary)
+    try:
+        loop = main_loop(disassemble(binary), config)
+        no_loop = "" if loop else "no loop of this kernel holds an FMA"
+    except Missing as error:
+        loop, no_loop = None, str(error)
+    accesses = warp_accesses(config, problem)
+    roof = roofline(config, problem, card) if card else None
+
+    if loop is None:
+        row.sass_missing = no_loop
+    else:
+        row.sass = {kind: _plain(count) for kind, count in sorted(loop.mix.items())}
+        row.sass_unit = loop.unit
+    row.footprints = [access.to_json() for access in accesses]
+    row.roofline = roof.to_json() if roof else None
+    return Inspection(
+        config, arch, problem, row, loop, no_loop, accesses, roof, known_times(row, config, problem, card)
+    )
+
+
+def _plain(count: Fraction) -> int | float:
+    return count.numerator if count.denominator == 1 else float(count)
+
+
+def known_times(row: Row, config: Config, problem: Problem, card: Card | None) -> list[Known]:
+    """Recorded times on the card, and the published one where config, problem and card are the article's."""
+    if card is None:
+        return []
+    known = []
+    for record in load_records():
+        device = record.environment.get("device", {}).get("name", "")
+        same = [r for r in record.rows if (r.rung, r.config, r.problem) == (row.rung, row.config, row.problem)]
+        if device.endswith(card.name):
+            known += [Known(f"recorded on {device}", r.time_us) for r in same if r.time_us is not None and r.verified]
+    published = config.rung.published.time_ms
+    defaults = {param.name: param.default for param in config.rung.params}
+    articles = card.name == PUBLISHED_CARD and problem == Problem(m=4096, n=4096, k=4096)
+    if published is not None and articles and config.values == defaults:
+        known.append(Known("published for such a card", 1000 * published))
+    return known
 
 
 def rule_checks(config: Config, arch: ArchSpec, problem: Problem) -> list[Check]:
@@ -45,42 +102,3 @@ def rule_checks(config: Config, arch: ArchSpec, problem: Problem) -> list[Check]
     names = config.scope.with_values({**problem.names(), **arch.names()})
     own = [check(r, names) for r in config.rung.rules if r.kind in ("config", "problem")]
     return own + config.arch_checks(arch)
-
-
-def _print_constants(console: Console, config: Config) -> None:
-    console.print("constants", style="cyan")
-    console.print(Text("  " + "  ".join(f"{n}={v}" for n, v in config.constants.items()) + "\n"), soft_wrap=True)
-
-
-def _print_rules(console: Console, config: Config, arch: ArchSpec, problem: Problem) -> None:
-    console.print("rules", style="cyan")
-    for result in rule_checks(config, arch, problem):
-        values = ", ".join(f"{n}={v}" for n, v in result.values.items())
-        line = Text("  ✓ ", style="green").append(f"{result.rule.expr.text}", style="default")
-        console.print(line.append(f"  ({values}), {result.rule.reason}", style="dim"), soft_wrap=True)
-
-
-def _print_resources(console: Console, config: Config, row: Row) -> None:
-    console.print("\nresources", style="cyan")
-    limits = " and ".join(row.limiters or [])
-    occupancy = f"{100 * (row.occupancy or 0):.1f}%, {row.ctas_per_sm} CTAs an SM, limited by {limits}"
-    for name, value in (
-        ("threads", f"{config.threads} a CTA"),
-        ("registers", f"{row.registers} a thread"),
-        ("spills", f"{row.spill_bytes} bytes"),
-        ("stack", f"{row.stack_bytes} bytes"),
-        ("shared memory", f"{row.smem_bytes} bytes a CTA"),
-        ("occupancy", occupancy),
-    ):
-        console.print(Text(f"  {name:<14} {value}"), soft_wrap=True)
-
-
-def _print_counts(console: Console, counted: Counts) -> None:
-    console.print("\naccesses, as the kernel asks for them, before any cache", style="cyan")
-    for name, value in (
-        ("global loads", f"{float(counted.global_loads_per_result):g} elements for one result"),
-        ("shared loads", f"{float(counted.shared_loads_per_result):g} elements for one result"),
-        ("shared stores", f"{float(counted.shared_stores_per_result):g} elements for one result"),
-        ("intensity", f"{counted.flop_per_byte:.3g} FLOP a byte of global loads"),
-    ):
-        console.print(Text(f"  {name:<14} {value}"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from tilewright.declare import Rung, rung_config, rungs
+from tilewright.declare import Rung, Search, Step, enumerate_configs, rung_config, rungs
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.output import print_json, standard_output
 from tilewright.lab.picture import draw_tiles
@@ -18,46 +19,70 @@ from tilewright.record import SCHEMA, load_records
 
 def show_rungs(query: str | None, *, as_json: bool) -> int:
     """Print every rung in a line or two, or the one called `query` whole. Returns the exit status."""
-    chosen = list(rungs().values()) if query is None else [rungs().find(query)]
+    chosen = list(rungs().steps) if query is None else [rungs().find_step(query)]
     if as_json:
-        print_json({"schema": SCHEMA, "command": "rungs", "rows": [described(rung) for rung in chosen]})
+        print_json({"schema": SCHEMA, "command": "rungs", "rows": [described(step) for step in chosen]})
         return 0
     console = standard_output()
-    for rung in chosen:
-        line = Text(f"{rung.name:<18}", style="bold").append(f"  {rung_config(rung)}", style="cyan not bold")
+    for step in chosen:
+        beside = str(rung_config(step)) if isinstance(step, Rung) else f"no kernel: searches {step.builds_on}"
+        line = Text(f"{step.name:<20}", style="bold").append(f"  {beside}", style="cyan not bold")
         console.print(line, soft_wrap=True)
-        console.print(Text(f"  {rung.summary}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {step.summary}", style="dim"), soft_wrap=True)
         if query is not None:
-            _print_whole(console, rung)
+            _print_lesson(console, step)
+            if isinstance(step, Rung):
+                _print_parameters(console, step)
+            else:
+                _print_space(console, step)
     return 0
 
 
-def described(rung: Rung) -> dict[str, Any]:
-    """A rung's declaration as JSON types."""
+def described(step: Rung | Search) -> dict[str, Any]:
+    """A declaration as JSON types; `kernel` is None for a search."""
+    words = {
+        "rung": step.name,
+        "number": step.number,
+        "track": step.track,
+        "title": step.title,
+        "builds_on": step.builds_on,
+        "summary": step.summary,
+        "lesson": asdict(step.lesson),
+    }
+    if isinstance(step, Search):
+        return {**words, "kernel": None}
     return {
-        "rung": rung.name,
-        "number": rung.number,
-        "track": rung.track,
-        "title": rung.title,
-        "builds_on": rung.builds_on,
-        "summary": rung.summary,
-        "lesson": asdict(rung.lesson),
-        "config": rung_config(rung).constants,
-        "params": {p.name: {"default": p.default, "values": p.values, "doc": p.doc} for p in rung.params},
-        "rules": [{"kind": r.kind, "expr": r.expr.text, "reason": r.reason} for r in rung.rules],
+        **words,
+        "kernel": step.entry,
+        "config": rung_config(step).constants,
+        "params": {p.name: {"default": p.default, "values": p.values, "doc": p.doc} for p in step.params},
+        "rules": [{"kind": r.kind, "expr": r.expr.text, "reason": r.reason} for r in step.rules],
     }
 
 
-def _print_whole(console: Console, rung: Rung) -> None:
-    console.print(f"\nbuilds on {rung.builds_on or 'nothing'}\n")
-    console.print(Padding(Text(draw_tiles(rung_config(rung).constants)), (0, 2)), soft_wrap=True)
-    console.print()
-    for heading, words in asdict(rung.lesson).items():
+def _print_lesson(console: Console, step: Step) -> None:
+    console.print(f"\nbuilds on {step.builds_on or 'nothing'}\n")
+    if isinstance(step, Rung):
+        console.print(Padding(Text(draw_tiles(rung_config(step).constants)), (0, 2)), soft_wrap=True)
+        console.print()
+    for heading, words in asdict(step.lesson).items():
         console.print(Text(heading, style="cyan"))
         console.print(Padding(Text(" ".join(words.split())), (0, 2)))
-    console.print(Text("outcome", style="cyan"))
-    told = [outcome_sentence(*found) for found in outcomes(load_records(), rung.name)] or ["not recorded yet"]
-    console.print(Padding(Text("\n".join(told)), (0, 2)))
+    if isinstance(step, Rung):
+        console.print(Text("outcome", style="cyan"))
+        told = [outcome_sentence(*found) for found in outcomes(load_records(), step.name)] or ["not recorded yet"]
+        console.print(Padding(Text("\n".join(told)), (0, 2)))
+
+
+def _print_space(console: Console, search: Search) -> None:
+    searched = rungs().find(search.builds_on or "")
+    points = math.prod(len(param.values) for param in searched.params)
+    valid = sum(1 for _ in enumerate_configs(searched))
+    line = f"\n{searched.name}: {points} combinations of its parameters' values, {valid} of them valid"
+    console.print(Text(line), soft_wrap=True)
+
+
+def _print_parameters(console: Console, rung: Rung) -> None:
     console.print(Text("\nparameters", style="cyan"))
     for param in rung.params:
         values = " ".join(str(v) for v in param.values)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.compile.batch import in_parallel
-from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config
 from tilewright.errors import TilewrightError
 from tilewright.facts.static import problem_fields
+from tilewright.lab.gpu_environment import gpu_environment
 from tilewright.lab.ladder import (
     Observer,
     Plan,
@@ -42,7 +42,7 @@ from tilewright.measure import (
     ring_slots,
 )
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.record import Ratio, Record, Row, environment
+from tilewright.record import Ratio, Record, Row
 from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
@@ -147,7 +147,8 @@ def _time_rows(
         for row in sound if samples.rounds else ():
             _fill(row, samples, plan, gpu.sm_count)
         _fill_gains(plan, record.rows)
-    record.environment = _environment(plan, gpu, baseline, samples, clocks.reason)
+    named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
+    record.environment = gpu_environment(gpu, samples, clocks.reason, data="uniform [-1, 1]", baseline=named)
 
 
 def _arms(plan: Plan, gpu: CudaBackend, baseline: Baseline | None, names: set[str]) -> tuple[list[Arm], int]:
@@ -217,38 +218,3 @@ def _fill_gains(plan: Plan, rows: list[Row]) -> None:
         under = times.get(below.get(row.rung) or "")
         if row.time_us is not None and under is not None:
             row.gain_over_below = under / row.time_us
-
-
-def _environment(
-    plan: Plan, gpu: CudaBackend, baseline: Baseline | None, samples: Samples | None, no_clocks: str
-) -> dict[str, Any]:
-    device = {
-        "name": str(gpu.device.name),
-        "uuid": str(gpu.device.uuid),
-        "sm_count": gpu.sm_count,
-        "l2_bytes": int(gpu.device.properties.l2_cache_size),
-        "driver_cuda": gpu.driver_version,
-    }
-    measured: dict[str, Any] = {}
-    if samples is not None:
-        readings = [reading for reading in samples.clocks if reading is not None]
-        measured = {
-            "measurement": {
-                "rounds": samples.rounds,
-                "rejected_rounds": samples.rejected_rounds,
-                "stop": samples.stop,
-                "warm": samples.warm,
-                "buffer_sets": samples.slots,
-                "seed": samples.seed,
-                "data": "uniform [-1, 1]",
-                "median_sm_mhz": samples.median_sm_mhz,
-                "sm_mhz": samples.sm_mhz,
-                "power_w": [reading.power_w for reading in readings],
-                "clock_reasons": sorted({reason for reading in readings for reason in reading.reasons}),
-                "no_clocks": no_clocks or None,
-            }
-        }
-    versions = {"baseline": f"{baseline.name}, {baseline.version}" if baseline is not None else None}
-    return environment(
-        backend="cuda", arch=plan.arch.name, nvrtc=nvrtc_version(), device=device, **versions, **measured
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tilewright.declare import rungs
 from tilewright.lab.render import duration, percent, share
 from tilewright.record import Record, Row
 
@@ -35,4 +36,16 @@ def outcome_sentence(record: Record, row: Row) -> str:
         parts.append(f"{percent(row.fraction_of_peak)} % of FP32 peak")
     if row.gain_over_below is not None:
         parts.append(f"{row.gain_over_below:.2f} × the rung below")
+    if changed := changed_settings(row):
+        parts.append("with " + " ".join(f"{name}={value}" for name, value in changed.items()))
     return ", ".join(parts) + "."
+
+
+def changed_settings(row: Row) -> dict[str, int]:
+    """The row's settings that are not its rung's defaults."""
+    defaults = _defaults(row.rung)
+    return {name: value for name, value in (row.config or {}).items() if value != defaults.get(name)}
+
+
+def _defaults(rung: str) -> dict[str, int]:
+    return {p.name: p.default for p in rungs()[rung].params} if rung in rungs() else {}

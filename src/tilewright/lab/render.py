@@ -55,7 +55,7 @@ def _ratio(row: Row) -> str:
     return "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
 
 
-NAME = Column("rung", 18, lambda r: r.rung, "bold")
+NAME = Column("rung", 20, lambda r: r.rung, "bold")
 VERIFIED = Column("verified", 9, _verified)
 RESOURCES = (
     Column("registers", 9, _registers),
@@ -84,7 +84,7 @@ def recorded_column(records: Sequence[Record]) -> Column:
     """Recorded times, labelled as such and dimmed, since they are not this run's."""
 
     def say(row: Row) -> str:
-        found = recorded_best(records, row.rung)
+        found = recorded_best(records, row.rung, row.config)
         if found is None or found.row.time_us is None:
             return ""
         p, ratio = found.row.problem, found.row.ratio_to_baseline

@@ -24,11 +24,8 @@ def parse_settings(texts: Iterable[str], rungs: Iterable[Rung], registry: Regist
     chosen = [rung.name for rung in rungs]
     settings: dict[str, dict[str, int]] = {}
     for text in texts:
-        left, equals, value = text.partition("=")
-        rung_text, dot, name = left.rpartition(".")
-        if not equals or not name or not value.strip().lstrip("+-").isdigit():
-            raise InvalidConfig(f"--set {text}: must be NAME=INTEGER or RUNG.NAME=INTEGER, as in --set k08.WM=64")
-        if dot:
+        rung_text, name, value = _split(text)
+        if rung_text:
             rung = registry.find(rung_text).name
         elif len(chosen) == 1:
             rung = chosen[0]
@@ -36,8 +33,41 @@ def parse_settings(texts: Iterable[str], rungs: Iterable[Rung], registry: Regist
             raise InvalidConfig(f"--set {text}: {len(chosen)} rungs are meant; write --set RUNG.{text}, or add --rung")
         if rung not in chosen:
             raise InvalidConfig(f"--set {text}: {rung} is not among the rungs that run; add --rung {rung}")
-        settings.setdefault(rung, {})[name] = int(value)
+        settings.setdefault(rung, {})[name] = value
     return settings
+
+
+def parse_side_settings(
+    texts: Iterable[str], first: Rung, second: Rung, registry: Registry
+) -> tuple[dict[str, int], dict[str, int]]:
+    """`A.NAME=VALUE` and `B.NAME=VALUE` texts as settings of two sides; a rung's name stands for its side.
+
+    Raises InvalidConfig for another form, and where it isn't one side that is meant.
+    """
+    sides: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    names = (first.name, second.name)
+    for text in texts:
+        side, name, value = _split(text)
+        wanted = [i for i, letter in enumerate("AB") if side == letter]
+        if side and not wanted:
+            rung = registry.find(side).name
+            wanted = [i for i, candidate in enumerate(names) if candidate == rung]
+        if len(wanted) != 1:
+            raise InvalidConfig(
+                f"--set {text}: must say which side is meant: A.{name}={value} for the first or B.{name}={value} for "
+                f"the second"
+            )
+        sides[wanted[0]][name] = value
+    return sides
+
+
+def _split(text: str) -> tuple[str, str, int]:
+    """What stands before the dot (empty: nothing), the name and the value of one setting. Raises InvalidConfig."""
+    left, equals, value = text.partition("=")
+    before, dot, name = left.rpartition(".")
+    if not equals or not name or (dot and not before) or not value.strip().lstrip("+-").isdigit():
+        raise InvalidConfig(f"--set {text}: must be NAME=INTEGER or RUNG.NAME=INTEGER, as in --set k08.WM=64")
+    return before, name, int(value)
 
 
 def configs_of(rungs: Iterable[Rung], settings: dict[str, dict[str, int]]) -> list[Config]:

@@ -16,6 +16,7 @@ from tilewright.lab.verifying import Setting, emulator_settings, problems_for, s
 from tilewright.record import Record, Row, environment
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.select import choose_backend
+from tilewright.verify.certificate import WRONG_PASSES
 from tilewright.verify.layers import Check, Verdict
 
 
@@ -33,7 +34,7 @@ def run_verify(
     console.print(Text(f"{rung.name}  {config}", style="bold"), soft_wrap=True)
     record = Record(command="verify", environment=environment())
     for setting in chosen:
-        console.print(Text(f"  {setting.label}", style="cyan"))
+        console.print(Text(f"  {setting.label}", style="cyan"), soft_wrap=True)
         row, lines = _under(config, setting)
         record.rows.append(row)
         console.print(*lines, sep="\n", soft_wrap=True)
@@ -60,8 +61,11 @@ def _by_layer(made: list[Check]) -> list[Text]:
     for layer, group in itertools.groupby(made, key=lambda check: check.layer):
         outcomes = list(group)
         held = sum(check.ok for check in outcomes)
-        worst = max(check.worst_ratio for check in outcomes)
-        bounded = f", error at most {worst:.2f} of the bound" if layer == "bound" else ""
+        worst, deepest = max(check.worst_ratio for check in outcomes), max(check.problem.k for check in outcomes)
+        more = {
+            "bound": f", error at most {worst:.2f} of the bound",
+            "certificate": f", to k = {deepest}: a wrong kernel passes with p < {WRONG_PASSES:.1e}",
+        }.get(layer, "")
         mark = ("    ✓ ", "green") if held == len(outcomes) else ("    ✗ ", "bold red")
-        lines.append(Text.assemble(mark, f"{layer:<12} {held} of {len(outcomes)} checks hold{bounded}"))
+        lines.append(Text.assemble(mark, f"{layer:<12} {held} of {len(outcomes)} checks hold{more}"))
     return lines

@@ -7,29 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.binary import Binary
-from tilewright.compile.host import compile_host, host_source
+from tilewright.compile.host import compile_host, host_source, rolled
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import kernel_source
+from tilewright.compile.source import FIELD_SCALAR, kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
-from tilewright.emulator.process import Schedule
+from tilewright.emulator.process import Completion, Schedule
 from tilewright.errors import InvalidConfig
-from tilewright.problem import Problem
-from tilewright.run.args import gemm_args
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.run.args import field61_args, gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Backend
+from tilewright.verify.certificate import FieldRun, Scales, certificate
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Check, checks
-from tilewright.verify.operands import Run
-from tilewright.verify.problems import problem_set
+from tilewright.verify.operands import Operands, Result, Run
+from tilewright.verify.problems import deep_problem, problem_set
 
 SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
+COMPLETIONS: tuple[Completion, ...] = ("latest", "earliest", "random")
 PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 
@@ -45,7 +47,7 @@ def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
 
 def emulator_run(config: Config, backend: EmulatorBackend) -> Run:
     """A Run of `config` on the emulator, compiled for each problem as it comes."""
-    return backend_run(config, backend, lambda problem: host_binary(config, problem), sm_count=1)
+    return backend_run(config, backend, lambda problem: host_binary(config, problem), sm_count=backend.sm_count)
 
 
 def cuda_run(config: Config, backend: CudaBackend) -> Run:
@@ -64,41 +66,83 @@ def backend_run(config: Config, backend: Backend, binary: Callable[[Problem], Bi
     return run_with(backend, launch)
 
 
+def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
+    """A FieldRun of `config` on the emulator, with `Field61` for its scalar."""
+
+    def run(problem: Problem, operands: Operands, scales: Scales) -> Result:
+        binary = compile_host(rolled(host_source(kernel_source(config, problem, scalar=FIELD_SCALAR))))
+        grid = grid_of(config, problem, sm_count=backend.sm_count)
+        wider = operands.a.itemsize // ITEMSIZE_BYTES[problem.dtype]
+        grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
+
+        def launch(problem: Problem, addresses: dict[str, int]) -> None:
+            backend.launch(binary, grid, field61_args(problem, alpha=scales[0], beta=scales[1], **addresses))
+
+        return run_with(backend, launch)(problem, operands)
+
+    return run
+
+
 def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
     scope = config.scope
-    tile = (scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope))
-    return problem_set(guarded=config.rung.unguarded_when is not None, tile=tile)
+    stages = max((array.stages.evaluate(scope) for array in config.rung.shared), default=1)
+    return problem_set(guarded=config.rung.unguarded_when is not None, tile=_tile(config), stages=stages)
+
+
+def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:
+    """Of the covering set the first, of several CTAs, and the last, a batch; before them, if asked for, a deep one."""
+    covering = problems_for(config)
+    deepest = deep_problem(guarded=config.rung.unguarded_when is not None, tile=_tile(config))
+    return [*([deepest] if deep else []), covering[0], covering[-1]]
+
+
+def _tile(config: Config) -> tuple[int, int, int]:
+    scope = config.scope
+    return scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How the emulator or the GPU is set up for one sweep; `label` says it in words."""
+    """How the emulator or the GPU is set up for one sweep; `label` says it in words.
+
+    `deep` asks for the certificate at a large k, which no schedule changes: once is enough.
+    """
 
     label: str
     open: Callable[[], AbstractContextManager[EmulatorBackend] | AbstractContextManager[CudaBackend]]
+    deep: bool = False
 
 
 def emulator_settings(schedule: str, seed: int) -> list[Setting]:
     """The emulator under the schedule named, or under all; arrays at the end and at the start of guarded pages.
 
-    Raises InvalidConfig for another schedule.
+    Asynchronous copies land as late as they may, as early as they may, and in between. Raises InvalidConfig for
+    another schedule.
     """
     chosen = [name for name in SCHEDULES if schedule in (name, "all")]
     if not chosen:
         raise InvalidConfig(f"--schedule {schedule}: must be one of {', '.join(SCHEDULES)} or all")
-    pairs = [(name, PLACEMENTS[i % 2]) for i, name in enumerate(chosen * 2 if len(chosen) == 1 else chosen)]
-    return [_emulator_setting(name, placement, seed) for name, placement in pairs]
+    named = chosen * len(COMPLETIONS) if len(chosen) == 1 else chosen
+    return [
+        replace(_emulator_setting(name, PLACEMENTS[i % 2], completion, seed), deep=i == 0)
+        for i, (name, completion) in enumerate(zip(named, COMPLETIONS, strict=True))
+    ]
 
 
-def _emulator_setting(schedule: Schedule, placement: Placement, seed: int) -> Setting:
-    seeded = f", seed {seed}" if schedule == "random" else ""
-    label = f"emulator, {schedule} schedule{seeded}, arrays at the {placement} of their pages"
-    return Setting(label, lambda: EmulatorBackend(placement=placement, schedule=schedule, seed=seed))
+def _emulator_setting(schedule: Schedule, placement: Placement, completion: Completion, seed: int) -> Setting:
+    seeded = f", seed {seed}" if "random" in (schedule, completion) else ""
+    label = f"emulator, {schedule} schedule{seeded}, copies {completion}, arrays at the {placement} of their pages"
+    return Setting(
+        label,
+        lambda: EmulatorBackend(placement=placement, schedule=schedule, seed=seed, async_completion=completion),
+    )
 
 
 def sweep(config: Config, setting: Setting) -> Iterator[Check]:
-    """Every check of every layer over the covering problems, under one setting."""
+    """Every check of every layer over the covering problems, under one setting; in the emulator the certificate too."""
     with setting.open() as backend:
         run = cuda_run(config, backend) if isinstance(backend, CudaBackend) else emulator_run(config, backend)
         yield from checks(run, problems_for(config))
+        if isinstance(backend, EmulatorBackend) and config.rung.is_scalar_generic:
+            yield from certificate(field_run(config, backend), certified_problems(config, deep=setting.deep))

@@ -6,7 +6,7 @@ Owns the result and the statistics asked of it; it times nothing and gives no ve
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tilewright.errors import UnknownName
@@ -46,8 +46,12 @@ class Samples:
     @property
     def median_sm_mhz(self) -> float | None:
         """The median SM clock of the rounds that have one."""
-        known = [mhz for mhz in self.sm_mhz if mhz is not None]
-        return statistics.median(known) if known else None
+        return _median_known(self.sm_mhz)
+
+    @property
+    def median_memory_mhz(self) -> float | None:
+        """The median memory clock of the rounds that have one."""
+        return _median_known(reading.memory_mhz if reading else None for reading in self.clocks)
 
     def interval_us(self, arm: str) -> Interval:
         """The arm's median time in microseconds with its interval.
@@ -68,3 +72,8 @@ class Samples:
         if arm not in self.times_us:
             raise UnknownName(f"arm {arm!r}: was not measured; there are {', '.join(self.times_us)}")
         return self.times_us[arm]
+
+
+def _median_known(values: Iterable[int | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

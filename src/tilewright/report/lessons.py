@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewright.declare import Registry, Rung, rung_config
+from tilewright.declare import Registry, Rung, Search, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
-from tilewright.record import Record
-from tilewright.report.tables import caption
+from tilewright.record import Record, Row
+from tilewright.report.tables import PART_ROWS, caption
 
 INTRODUCTION = """\
 # The ladder
@@ -27,43 +27,51 @@ reproduce them. *Measured*: here, at 4096³.
 """
 
 
-def lesson_section(rung: Rung, records: Sequence[Record]) -> str:
-    """One rung's part of the document."""
-    config = rung_config(rung)
-    settings = " ".join(f"{name}={value}" for name, value in config.values.items())
-    told = "\n".join(f"- {outcome_sentence(record, row)}" for record, row in outcomes(records, rung.name))
-    builds_on = f"Builds on `{rung.builds_on}`. " if rung.builds_on else ""
+def lesson_section(step: Rung | Search, records: Sequence[Record]) -> str:
+    """One step's part of the document."""
+    told = "\n".join(f"- {outcome_sentence(record, row)}" for record, row in outcomes(records, step.name))
+    builds_on = f"Builds on `{step.builds_on}`. " if step.builds_on else ""
     parts = [
-        f"## {rung.number} · {rung.title}",
-        f"`{rung.name}`. {builds_on}Default config: `{settings}`.",
-        f"*{rung.summary}*",
-        f"**The idea.** {_prose(rung.lesson.idea)}",
-        f"```text\n{draw_tiles(config.constants)}\n```",
-        f"**The prediction.** {_prose(rung.lesson.prediction)}",
-        f"**The outcome.**\n\n{told}" if told else "**The outcome.** Not recorded yet.",
-        f"**What it costs.** {_prose(rung.lesson.cost)}",
-        f"**When it stops being right.** {_prose(rung.lesson.expires)}",
+        f"## {step.number} · {step.title}",
+        f"`{step.name}`. {builds_on}{_settings(step)}",
+        f"*{step.summary}*",
+        f"**The idea.** {_prose(step.lesson.idea)}",
+        *([f"```text\n{draw_tiles(rung_config(step).constants)}\n```"] if isinstance(step, Rung) else []),
+        f"**The prediction.** {_prose(step.lesson.prediction)}",
+        *([_outcome(told)] if isinstance(step, Rung) else []),
+        f"**What it costs.** {_prose(step.lesson.cost)}",
+        f"**When it stops being right.** {_prose(step.lesson.expires)}",
     ]
     return "\n\n".join(parts)
+
+
+def _settings(step: Rung | Search) -> str:
+    if isinstance(step, Search):
+        return "It has no kernel of its own."
+    return f"Default config: `{rung_config(step)}`."
+
+
+def _outcome(told: str) -> str:
+    return f"**The outcome.**\n\n{told}" if told else "**The outcome.** Not recorded yet."
 
 
 def _prose(words: str) -> str:
     return " ".join(words.split())
 
 
-def steps_table(rungs: Iterable[Rung], records: Sequence[Record]) -> str:
+def steps_table(steps: Iterable[Rung | Search], records: Sequence[Record]) -> str:
     """Every step with what was published of it and what was measured at 4096³."""
     lines = [
         "| rung | technique | article: ms | article: % of cuBLAS | chapter: step | chapter: % claimed "
         "| measured: ms | measured: % of cuBLAS | measured: % of peak |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for rung in rungs:
-        row = next((row for _, row in outcomes(records, rung.name) if row.problem["m"] == 4096), None)
-        published = rung.published
+    for step in steps:
+        row = next((row for _, row in outcomes(records, step.name) if _is_plain(step, row)), None)
+        published = step.published
         cells = (
-            f"{rung.number}",
-            rung.title,
+            f"{step.number}",
+            step.title,
             _or_blank(published.time_ms),
             _or_blank(published.percent_of_cublas),
             _or_blank(published.chapter_step),
@@ -73,8 +81,16 @@ def steps_table(rungs: Iterable[Rung], records: Sequence[Record]) -> str:
             percent(row.fraction_of_peak) if row is not None and row.fraction_of_peak is not None else "",
         )
         lines.append(f"| {' | '.join(cells)} |")
-    captions = [caption(r) for r in records if r.command == "ladder" and r.rows and r.rows[0].problem["m"] == 4096]
+    ladders = [
+        r for r in records if r.command == "ladder" and len(r.rows) > PART_ROWS and r.rows[0].problem["m"] == 4096
+    ]
+    captions = [caption(r) for r in ladders]
     return "\n".join([*lines, "", *captions])
+
+
+def _is_plain(step: Rung | Search, row: Row) -> bool:
+    """Whether the row is the step's default config at 4096³."""
+    return isinstance(step, Rung) and row.problem["m"] == 4096 and row.config == rung_config(step).values
 
 
 def _or_blank(value: object) -> str:
@@ -83,5 +99,5 @@ def _or_blank(value: object) -> str:
 
 def ladder_document(rungs: Registry, records: Sequence[Record]) -> str:
     """The whole of `docs/ladder.md`."""
-    sections = [lesson_section(rung, records) for rung in rungs.values()]
-    return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.values(), records), *sections]) + "\n"
+    sections = [lesson_section(step, records) for step in rungs.steps]
+    return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.steps, records), *sections]) + "\n"

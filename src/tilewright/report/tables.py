@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.lab.outcomes import size_of
+from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
+from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import duration, percent, share
-from tilewright.record import Record, Row
+from tilewright.record import Record, Row, ceiling
+
+PART_ROWS = 3
+"""A record of no more rows than this is of one rung, not of a ladder."""
 
 
 def caption(record: Record) -> str:
@@ -20,24 +24,29 @@ def caption(record: Record) -> str:
     )
 
 
-def ladder_table(record: Record) -> str:
-    """One ladder record as a Markdown table with its caption."""
+def ladder_table(record: Record, ffma: Row | None = None) -> str:
+    """One ladder record as a Markdown table with its caption; beside the peak the measured `ffma` ceiling, if any."""
+    most_tflops = None if ffma is None else ffma.tflops
+    measured = "" if most_tflops is None else " % of measured FFMA |"
     lines = [
-        f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] | % of FP32 peak "
-        "| × the rung below | registers | occupancy |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-        *(_line(row) for row in record.rows if row.time_us is not None),
+        f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] | % of FP32 peak |{measured}"
+        " × the rung below | registers | occupancy |",
+        f"|---|---:|---:|---:|---:|{'---:|' if measured else ''}---:|---:|---:|",
+        *(_line(row, most_tflops) for row in record.rows if row.time_us is not None),
     ]
-    return "\n".join([*lines, "", caption(record)])
+    taken = "" if most_tflops is None else f" Measured FFMA: {most_tflops:.1f} TFLOP/s."
+    return "\n".join([*lines, "", caption(record) + taken])
 
 
-def _line(row: Row) -> str:
+def _line(row: Row, most_tflops: float | None) -> str:
+    of_ceiling = [] if most_tflops is None else [percent(row.tflops / most_tflops) if row.tflops is not None else ""]
     cells = (
-        f"`{row.rung}`" if row.number is not None else row.rung,
+        _label(row),
         duration(row.time_us) if row.time_us is not None else "",
         f"{row.tflops:.2f}" if row.tflops is not None else "",
         share(row.ratio_to_baseline) if row.ratio_to_baseline is not None else "",
         percent(row.fraction_of_peak) if row.fraction_of_peak is not None else "",
+        *of_ceiling,
         f"{row.gain_over_below:.2f}" if row.gain_over_below is not None else "",
         f"{row.registers}" if row.registers is not None else "",
         f"{100 * row.occupancy:.1f}%" if row.occupancy is not None else "",
@@ -45,8 +54,36 @@ def _line(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _label(row: Row) -> str:
+    """The rung, with the settings that differ from its defaults."""
+    if row.number is None:
+        return row.rung
+    return " ".join([f"`{row.rung}`", *(f"{name}={value}" for name, value in changed_settings(row).items())])
+
+
 def ladder_tables(records: Iterable[Record]) -> str:
-    """Every ladder record that was timed, the largest problem first."""
-    timed = [r for r in records if r.command == "ladder" and any(row.time_us is not None for row in r.rows)]
-    timed.sort(key=lambda r: -r.rows[0].problem["m"])
-    return "\n\n".join(ladder_table(record) for record in timed)
+    """Every ladder record that was timed: whole ladders first, then parts of one; the largest problem first."""
+    known = list(records)
+    timed = [r for r in known if r.command == "ladder" and any(row.time_us is not None for row in r.rows)]
+    timed.sort(key=lambda r: (len(r.rows) <= PART_ROWS, -r.rows[0].problem["m"]))
+    return "\n\n".join(
+        ladder_table(record, ceiling(known, record.environment["device"]["name"], "ceiling_ffma")) for record in timed
+    )
+
+
+def ceilings_table(record: Record) -> str:
+    """One ceilings record as a Markdown table with its caption."""
+    lines = ["| ceiling | rate | % of theoretical | bytes an SM and clock |", "|---|---:|---:|---:|"]
+    for row in record.rows:
+        fraction = "" if row.fraction_of_peak is None else percent(row.fraction_of_peak)
+        per_clock = bytes_per_sm_clock(row, record)
+        cells = (f"{row.summary}", rate(row), fraction, "" if per_clock is None else f"{per_clock:.1f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    env = record.environment
+    taken = f"{env['device']['name']}, {env['date']}, {env['measurement']['rounds']} rounds, commit `{env['commit']}`."
+    return "\n".join([*lines, "", taken])
+
+
+def ceilings_tables(records: Iterable[Record]) -> str:
+    """Every record of ceilings."""
+    return "\n\n".join(ceilings_table(record) for record in records if record.command == "ceilings")

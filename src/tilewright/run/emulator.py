@@ -27,9 +27,9 @@ class EmulatorBackend:
     """A CPU that runs host-compiled kernels CTA by CTA.
 
     `placement` is the side on which an array borders on unmapped pages: 'end' or 'start'. `workers` OS threads stand
-    for SMs (default: the usable cores). `schedule` orders threads between barriers, and CTAs: 'default' ascending,
-    'reverse', or 'random' by `seed`. `async_completion` says when cp.async copies land: 'latest' (at the wait),
-    'earliest' (at issue) or 'random'. A launch that takes longer than `timeout_s` is ended.
+    for SMs, each with one CTA (default: the usable cores). `schedule` orders threads between barriers, and CTAs:
+    'default' ascending, 'reverse', or 'random' by `seed`. `async_completion` says when cp.async copies land: 'latest'
+    (at the wait), 'earliest' (at issue) or 'random'. A launch that takes longer than `timeout_s` is ended.
 
     Raises InvalidInput for an option that is none of these.
     """
@@ -73,6 +73,11 @@ class EmulatorBackend:
         """Nanoseconds of CPU wall time the last launch's CTAs took; 0 before the first."""
         return self._last_kernel_ns
 
+    @property
+    def sm_count(self) -> int:
+        """How many CTAs are resident at once: `workers`."""
+        return self._workers
+
     def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> DeviceArray:
         """Reserve `nbytes`, filled with 0xFF. Freed when nobody refers to it any more. Raises InvalidInput."""
         return self._memory.alloc(nbytes, label=label, alignment_bytes=alignment_bytes, read_only=read_only)
@@ -108,6 +113,7 @@ class EmulatorBackend:
             async_completion=self._completion,
             arrays=self._memory.arrays(),
             args=bytes(args),
+            timeout_s=self._timeout_s,
         )
         answer = self._run(launch)
         if not answer["ok"]:
@@ -119,7 +125,7 @@ class EmulatorBackend:
 
     def _run(self, launch: process.Launch) -> dict[str, Any]:
         """The runner's report on one launch."""
-        return process.run(launch, timeout_s=self._timeout_s)
+        return process.run(launch)
 
     def synchronize(self) -> None:
         """Return: every launch has ended already."""

@@ -32,6 +32,6 @@ class TracingBackend(EmulatorBackend):
         self.traces.clear()
 
     def _run(self, launch: process.Launch) -> dict[str, Any]:
-        answer, trace = run_traced(launch, self._watch, timeout_s=self._timeout_s)
+        answer, trace = run_traced(launch, self._watch)
         self.traces.append(trace)
         return answer

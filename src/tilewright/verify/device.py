@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.compile.binary import Binary
-from tilewright.problem import Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.run.args import gemm_args
 from tilewright.run.protocol import Backend, Grid, Memory
 from tilewright.verify.accept import Array
@@ -30,10 +30,11 @@ class _Arrays:
 
     def upload(self, problem: Problem, name: str, data: Array, *, read_only: bool) -> Memory:
         label = name if name == "bias" else name.upper()
-        key = (label, data.nbytes, problem.alignment_bytes, read_only)
+        alignment_bytes = problem.alignment_bytes * data.itemsize // ITEMSIZE_BYTES[problem.dtype]
+        key = (label, data.nbytes, alignment_bytes, read_only)
         if key not in self._kept:
             self._kept[key] = self._backend.alloc(
-                data.nbytes, label=label, alignment_bytes=problem.alignment_bytes, read_only=read_only
+                data.nbytes, label=label, alignment_bytes=alignment_bytes, read_only=read_only
             )
         self._backend.upload(self._kept[key], np.ascontiguousarray(data).view(np.uint8))
         return self._kept[key]

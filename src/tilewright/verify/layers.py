@@ -197,7 +197,7 @@ def check_case(run: Run, case: Case) -> Check:
     """Launch it: first what must be untouched, then what must be written, then the values."""
     operands, problem = case.operands, case.operands.problem
     result = run(problem, operands)
-    complaint = _touched(operands, result) or _unwritten(operands, result)
+    complaint = damage(operands, result)
     if complaint:
         return Check(case.layer, problem, operands.data, False, complaint, math.inf)
     got = logical_view(problem, "d", result.d)
@@ -209,6 +209,11 @@ def check_case(run: Run, case: Case) -> Check:
     return Check(
         case.layer, problem, operands.data, judgement.ok, judgement.message, judgement.worst_ratio, judgement.suspect
     )
+
+
+def damage(operands: Operands, result: Result) -> str:
+    """What the launch changed that it may not, or left as it was where it may not, in words; empty when nothing."""
+    return _touched(operands, result) or _unwritten(operands, result)
 
 
 def _touched(operands: Operands, result: Result) -> str:

@@ -55,12 +55,13 @@ def logical_view(problem: Problem, operand: str, flat: Array) -> Array:
 
 def data_mask(problem: Problem, operand: str) -> BoolArray:
     """Which elements of the operand's flat buffer are data; the others are padding and guards."""
-    mask = np.zeros(_flat_size(problem, operand), dtype=np.bool_)
+    mask = np.zeros(flat_size(problem, operand), dtype=np.bool_)
     stored_view(problem, operand, mask)[...] = True
     return mask
 
 
-def _flat_size(problem: Problem, operand: str) -> int:
+def flat_size(problem: Problem, operand: str) -> int:
+    """Elements of the operand's buffer, guards and padding included."""
     return front_guard(problem) + problem.total_extent(operand) + GUARD
 
 
@@ -126,10 +127,10 @@ def make_operands(
     for operand in "abc":
         dtype = problem.out_dtype if operand == "c" else problem.dtype
         pad = CANARY if operand == "c" and in_place else padding
-        flat[operand] = np.full(_flat_size(problem, operand), pad, dtype=dtype)
+        flat[operand] = np.full(flat_size(problem, operand), pad, dtype=dtype)
         view = logical_view(problem, operand, flat[operand])
         view[...] = fill(problem, limits, operand, view.shape, rng)
-    d = np.full(_flat_size(problem, "d"), CANARY, dtype=problem.out_dtype)
+    d = np.full(flat_size(problem, "d"), CANARY, dtype=problem.out_dtype)
     poison_array = np.asarray(poison, dtype=d.dtype)
     logical_view(problem, "d", d)[...] = poison_array
     bias = None

@@ -16,6 +16,7 @@ SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
 GUARDED_PADDING = {"a": 1, "b": 1, "c": 2, "d": 1}
 UNGUARDED_PADDING = {"a": 4, "b": 8, "c": 12, "d": 4}
 VECTOR_ELEMENTS = 4
+DEEP_K = 40009
 
 
 def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, layout: str = "NN") -> list[Problem]:
@@ -47,6 +48,14 @@ def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, l
     batched = replace(problems[0], batch=3, batch_stride_a=-1, batch_stride_b=-1, batch_stride_c=-1, batch_stride_d=-1)
     spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 if guarded else VECTOR_ELEMENTS)
     return [*problems, spread, replace(spread, batch_stride_b=0)]
+
+
+def deep_problem(*, guarded: bool, tile: tuple[int, int, int]) -> Problem:
+    """One CTA tile at a k of DEEP_K or little more; where the kernel guards its tails, with a tail along m, n and k."""
+    bm, bn, bk = tile
+    if guarded:
+        return Problem(m=max(bm - 1, 1), n=max(bn - 1, 1), k=DEEP_K)
+    return Problem(m=bm, n=bn, k=-(-DEEP_K // bk) * bk)
 
 
 def _guarded_sizes(tile: tuple[int, int, int], stages: int) -> list[tuple[int, int, int]]:

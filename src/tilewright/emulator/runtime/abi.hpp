@@ -22,4 +22,33 @@ void tilewright_cp_async(void* smem, const void* gmem, unsigned bytes, unsigned 
                          int line) noexcept;
 void tilewright_cp_async_commit() noexcept;
 void tilewright_cp_async_wait(unsigned pending_groups) noexcept;
+
+// One arrival at barrier 1 to 15 of `threads` threads, which waits for the others or does not.
+void tilewright_barrier(int id, int threads, int waits, const char* file, int line) noexcept;
+
+// The lanes of `mask` come together, each with a record of its own; the last one's call computes for all. Where a lane
+// is not there, since it is outside the mask or has ended, `compute` finds a null pointer. With no `compute` the lanes
+// meet and what each did to memory before is ordered for all.
+void tilewright_warp_meet(void (*compute)(void* const* lanes), void* lane, unsigned mask, const char* name,
+                          const char* file, int line) noexcept;
+
+// The call that follows reads this memory for the calling thread, from whichever thread.
+void tilewright_reads(const void* start, unsigned bytes) noexcept;
+
+// An update adds `bytes` to what the phase waits for and then makes `arrivals`. A test lets others run first.
+void tilewright_mbarrier_init(void* object, unsigned arrivals, const char* file, int line) noexcept;
+void tilewright_mbarrier_inval(void* object, const char* file, int line) noexcept;
+void tilewright_mbarrier_update(void* object, unsigned arrivals, long bytes, const char* file, int line) noexcept;
+void tilewright_mbarrier_wait(void* object, unsigned parity, const char* file, int line) noexcept;
+int tilewright_mbarrier_test(void* object, unsigned parity, const char* file, int line) noexcept;
+
+// An arrival that follows the thread's copies; it is expected by the object's count, or adds itself to it.
+void tilewright_cp_async_arrive(void* mbarrier, int is_expected, const char* file, int line) noexcept;
+
+// Other CTAs run until the flag holds the value. `published` is a moment at which others may see a store.
+void tilewright_wait_until(const unsigned* flag, unsigned value, const char* file, int line) noexcept;
+void tilewright_published() noexcept;
+
+// Ends the launch: the text says which rule of the call at this line is broken, with its values.
+__attribute__((noreturn)) void tilewright_refuse(const char* text, const char* file, int line) noexcept;
 }

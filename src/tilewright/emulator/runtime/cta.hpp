@@ -7,20 +7,15 @@
 #include "async_copy.hpp"
 #include "context.hpp"
 #include "kernel.hpp"
+#include "launch.hpp"
+#include "mbarriers.hpp"
+#include "named_barriers.hpp"
 #include "observer.hpp"
+#include "ready_queue.hpp"
+#include "shared_memory.hpp"
 #include "stacks.hpp"
-
-enum class WaitKind { syncthreads };
-
-struct Wait {
-  WaitKind kind;
-  const void* object;
-  Site site;
-
-  bool same_as(const Wait& other) const {
-    return kind == other.kind && object == other.object && site.line == other.site.line;
-  }
-};
+#include "turns.hpp"
+#include "warps.hpp"
 
 struct Thread {
   Context context;
@@ -30,12 +25,20 @@ struct Thread {
   AsyncCopies copies;
 };
 
-class Cta {
+class Cta final : public Threads, public Resident {
  public:
-  Cta(const Launch& launch, const Kernel& kernel)
-      : launch_(launch), kernel_(kernel), threads_(launch.threads()), observer_(launch, launch.threads()) {
+  // `turns` is null where CTAs never wait for each other; else this one runs in `place` when it is its turn.
+  Cta(const Launch& launch, const Kernel& kernel, Turns* turns, int place)
+      : launch_(launch),
+        kernel_(kernel),
+        turns_(turns),
+        place_(place),
+        threads_(launch.threads()),
+        smem_(kernel, launch.dynamic_smem_bytes),
+        ready_(launch.threads(), launch.order),
+        observer_(launch, launch.threads()) {
     if (!stacks_.allocate(launch.threads())) fail_setup("no memory for the threads' stacks", "mmap failed");
-    allocate_dynamic_smem();
+    fill_order(everyone_, launch.threads(), launch.order, random_);
     for (int i = 0; i < launch.threads(); ++i) {
       unsigned linear = static_cast<unsigned>(i), row = linear / launch.block.x;
       threads_[i].index = {linear % launch.block.x, row % launch.block.y, row / launch.block.y};
@@ -46,66 +49,168 @@ class Cta {
 
   // Runs CTA number `linear` of the grid to its end on the calling OS thread.
   void run(uint64_t linear) {
-    uint64_t row = linear / launch_.grid.x;
-    index_ = {unsigned(linear % launch_.grid.x), unsigned(row % launch_.grid.y), unsigned(row / launch_.grid.y)};
+    index_ = launch_.cta_index(linear);
     random_ = Random(launch_.seed, linear);
-    kernel_.poison_shared();
-    memset(dynamic_smem_, 0xFF, launch_.dynamic_smem_bytes);
-    observer_.begin_cta(linear, static_smem(), dynamic_extent());
-    exited_ = arrived_ = 0;
+    smem_.poison();
+    observer_.begin_cta(linear, smem_.static_extent(), smem_.dynamic_extent());
+    warps_.reset(launch_.threads());
+    named_barriers_.reset();
+    mbarriers_.reset();
+    exited_ = arrived_ = fruitless_ = 0;
     diverged_ = false;
     for (int i = 0; i < launch_.threads(); ++i) {
       threads_[i].exited = false;
+      threads_[i].wait = {};
       prepare_context(threads_[i].context, stacks_.top(i), stacks_.usable_bytes(), thread_main);
     }
-    ready_all();
-    current_ = ready_[next_ready_++];
+    if (turns_ != nullptr) turns_->occupy(place_, this);
+    ready_.clear();
+    ready_.push_all(everyone_);
+    current_ = ready_.pop(random_);
     switch_context(outside_, threads_[current_].context);
     current_ = none;
+    if (turns_ != nullptr) turns_->occupy(place_, nullptr);
   }
 
   void syncthreads(Site site) {
-    Wait& wait = threads_[current_].wait = {WaitKind::syncthreads, nullptr, site};
+    threads_[current_].wait = {WaitKind::syncthreads, 0, 0, site};
     observer_.stop(current_, false);
-    if (arrived_++ == 0) arriving_ = wait;
-    diverged_ |= !wait.same_as(arriving_);
+    if (arrived_++ == 0) arriving_line_ = site.line;
+    diverged_ |= site.line != arriving_line_;
     if (arrived_ == launch_.threads()) release_syncthreads();
     run_next();
   }
 
+  void meet(const WarpCall& call, void* mine) { warps_.meet(*this, call, mine); }
+  void arrive_at_barrier(int id, int expected, bool waits, Site site) {
+    observer_.arrive(static_cast<uintptr_t>(id), current_);
+    named_barriers_.arrive(*this, id, expected, waits, site);
+    if (waits) observer_.leave(static_cast<uintptr_t>(id), current_);
+  }
+
+  void init_mbarrier(void* object, unsigned expected, Site site) {
+    if (smem_.place(object).space == nullptr) refuse(site, "mbarrier_init of an object that is not in shared memory");
+    mbarriers_.init(*this, object, expected, site);
+    observer_.forget(reinterpret_cast<uintptr_t>(object));
+  }
+  void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
+  void update_mbarrier(void* object, unsigned arrivals, long bytes, Site site) {
+    fruitless_ = 0;
+    if (arrivals != 0) observer_.arrive(reinterpret_cast<uintptr_t>(object), current_);
+    mbarriers_.update(*this, object, arrivals, bytes, site);
+  }
+  void wait_mbarrier(void* object, unsigned parity, Site site) {
+    while (!mbarriers_.is_over(*this, object, parity, site))
+      block({WaitKind::mbarrier, parity, reinterpret_cast<uintptr_t>(object), site});
+    observer_.leave(reinterpret_cast<uintptr_t>(object), current_);
+  }
+  // Others run before the answer is no, so that asking again and again is no endless loop.
+  bool test_mbarrier(void* object, unsigned parity, Site site) {
+    bool is_over = mbarriers_.is_over(*this, object, parity, site);
+    if (!is_over) {
+      block({WaitKind::mbarrier_test, parity, reinterpret_cast<uintptr_t>(object), site});
+      is_over = mbarriers_.is_over(*this, object, parity, site);
+    }
+    if (is_over) observer_.leave(reinterpret_cast<uintptr_t>(object), current_);
+    return is_over;
+  }
+
+  auto arrive_for_copies() {
+    return [this](const Arrival& arrival) {
+      fruitless_ = 0;
+      observer_.arrive_copies(reinterpret_cast<uintptr_t>(arrival.mbarrier), arrival.thread, arrival.copied);
+      mbarriers_.update(*this, arrival.mbarrier, 1, 0, arrival.site);
+    };
+  }
   void issue_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site, const void* caller) {
     check_copy(smem, gmem, bytes, source_bytes, site);
-    copy_site_ = site;
     observer_.copy(current_, smem, gmem, bytes, source_bytes, code_site(caller));
+    act_at(site);
     touch(smem, bytes);
     if (source_bytes != 0) touch(gmem, source_bytes);
-    threads_[current_].copies.issue(smem, gmem, bytes, source_bytes, launch_.completion, random_);
-    copy_site_ = {};
+    threads_[current_].copies.issue({smem, gmem, bytes, source_bytes}, launch_.completion, random_);
+    act_at({});
   }
   void commit_copies() {
     threads_[current_].copies.commit();
     observer_.commit_copies(current_);
   }
   void wait_copies(unsigned pending_groups) {
-    threads_[current_].copies.wait(pending_groups);
+    threads_[current_].copies.wait(pending_groups, arrive_for_copies());
     observer_.wait_copies(current_, pending_groups);
   }
+  void follow_copies(void* mbarrier, bool is_expected, Site site) {
+    if (!is_expected) mbarriers_.expect_one_more(*this, mbarrier, site);
+    Arrival arrival{mbarrier, site, current_, observer_.follow_copies(current_)};
+    if (threads_[current_].copies.follow(arrival, launch_.completion, random_)) arrive_for_copies()(arrival);
+  }
+
+  void wait_flag(const unsigned* flag, unsigned value, Site site, const void* caller) {
+    Wait wait{WaitKind::flag, value, reinterpret_cast<uintptr_t>(flag), site};
+    act_at(site);
+    bool there = is_set(wait);
+    act_at({});
+    for (; !there; there = is_set(wait)) block(wait);
+    observer_.see_flag(current_, wait.object, code_site(caller));
+  }
+  void publish() {
+    if (turns_ != nullptr) turns_->publish(place_);
+  }
+  // The call that the current thread makes reads this memory, whichever thread does it in its place.
+  void read(const void* start, unsigned bytes, const void* caller) {
+    observer_.load(current_, reinterpret_cast<uintptr_t>(start), bytes, code_site(caller));
+  }
+
+  int count() const override { return launch_.threads(); }
+  int current() const override { return current_; }
+  void block(const Wait& wait) override {
+    threads_[current_].wait = wait;
+    run_next();
+  }
+  void wake(WaitKind kind, uintptr_t object, int first, int last) override {
+    if (kind == WaitKind::named_barrier || kind == WaitKind::mbarrier)
+      observer_.complete(object, kind == WaitKind::mbarrier);
+    wake_where(first, last, [=](const Wait& wait) { return wait.kind == kind && wait.object == object; });
+  }
+  void met(int first, uint32_t lanes, bool is_all, bool orders_memory) override {
+    observer_.meet(first, lanes, is_all, orders_memory);
+  }
+  void act_at(Site site) override { call_site_ = site; }
+  [[noreturn]] void refuse(Site site, const char* format, ...) override __attribute__((format(printf, 3, 4))) {
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    Report report;
+    report.add("\"failure\":\"rule\",\"text\":").add_string(text).add(",").add_site("site", site);
+    describe(report);
+    report.send(false);
+  }
+
+  bool can_go_on() const override {
+    if (!is_stuck_) return true;
+    for (const Thread& thread : threads_)
+      if (thread.wait.kind == WaitKind::flag && is_set(thread.wait)) return true;
+    return false;
+  }
+  void describe_waits(Report& report) const override;
 
   bool running() const { return current_ != none; }
   const Launch& launch() const { return launch_; }
   const Kernel& kernel() const { return kernel_; }
   Observer& observer() { return observer_; }
-  int current() const { return current_; }
+  // Whether the runner acts for a thread: what the kernel's code then touches is not that thread's doing.
+  bool acts() const { return call_site_.file != nullptr; }
   // The instruction before `caller`, a return address in the kernel, as an offset in its shared object.
   uint32_t code_site(const void* caller) const { return kernel_.site(reinterpret_cast<uintptr_t>(caller) - 1); }
   tilewright_index index() const { return index_; }
   tilewright_index thread_index() const { return threads_[current_].index; }
-  unsigned char* dynamic_smem() const { return dynamic_smem_; }
-  Site copy_site() const { return copy_site_; }
+  unsigned char* dynamic_smem() const { return smem_.dynamic(); }
+  Site call_site() const { return call_site_; }
+  Site last_wait_site() const { return threads_[current_].wait.site; }
   bool in_stack_guard(const void* address) const { return stacks_.in_guard(current_, address); }
-  bool past_dynamic_smem(const void* address) const {
-    return address >= dynamic_smem_end_ && address < dynamic_smem_end_ + Stacks::guard_bytes;
-  }
+  bool past_dynamic_smem(const void* address) const { return smem_.is_past_end(address); }
 
   // The part of a report that says which thread of which CTA.
   void describe(Report& report) const {
@@ -115,78 +220,97 @@ class Cta {
 
  private:
   static constexpr int none = -1;
-  static constexpr size_t dynamic_smem_alignment_bytes = 1024;
+  static constexpr int most_fruitless_tests = 1000;
 
   static void thread_main();
 
-  // Ends where a page that cannot be touched begins, so that an access beyond it faults.
-  void allocate_dynamic_smem() {
-    constexpr size_t mask = dynamic_smem_alignment_bytes - 1;
-    size_t bytes = (launch_.dynamic_smem_bytes + mask) & ~mask;
-    size_t pages_bytes = (bytes + 0xFFFF) & ~size_t{0xFFFF};
-    void* memory = mmap(nullptr, pages_bytes + Stacks::guard_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail_setup("no memory for dynamic shared memory", "mmap failed");
-    dynamic_smem_end_ = static_cast<unsigned char*>(memory) + pages_bytes;
-    if (pages_bytes != 0) mprotect(memory, pages_bytes, PROT_READ | PROT_WRITE);
-    dynamic_smem_ = dynamic_smem_end_ - bytes;
-  }
-
-  Extent static_smem() const {
-    return {reinterpret_cast<uintptr_t>(kernel_.shared()), kernel_.shared_bytes(), kernel_.shared_bytes()};
-  }
-  Extent dynamic_extent() const {
-    return {reinterpret_cast<uintptr_t>(dynamic_smem_), launch_.dynamic_smem_bytes,
-            static_cast<size_t>(dynamic_smem_end_ - dynamic_smem_)};
-  }
-
-  // Only a random order is another one each time.
-  void ready_all() {
-    bool same_again = launch_.order != Order::random && !ready_.empty();
-    if (!same_again) fill_order(ready_, launch_.threads(), launch_.order, random_);
-    next_ready_ = 0;
-  }
-
   void run_next() {
-    if (next_ready_ == ready_.size()) {
-      if (exited_ < launch_.threads()) report_deadlock();
+    while (ready_.empty() && exited_ < launch_.threads()) let_time_pass();
+    if (ready_.empty()) {
       switch_context(threads_[current_].context, outside_);
       return;
     }
     int previous = current_;
-    current_ = ready_[next_ready_++];
+    current_ = ready_.pop(random_);
     constexpr size_t ahead = 2;
-    if (next_ready_ + ahead < ready_.size()) prefetch_context(threads_[ready_[next_ready_ + ahead]].context);
+    if (int soon = ready_.peek(ahead); soon != none) prefetch_context(threads_[soon].context);
     if (current_ != previous) switch_context(threads_[previous].context, threads_[current_].context);
+  }
+
+  // No thread can run: what needs none happens now, as late as it may.
+  void let_time_pass() {
+    if (complete_arrivals() || wake_flagged()) return;
+    if (turns_ != nullptr && waits_for_flag()) {
+      is_stuck_ = true;
+      turns_->wait(place_);
+      is_stuck_ = false;
+    } else if (++fruitless_ > most_fruitless_tests || !wake_tests()) {
+      report_deadlock();
+    }
+  }
+
+  // Of the arrivals that pending copies hold back, as few as let a thread go on. Returns whether there was one.
+  bool complete_arrivals() {
+    bool any = false;
+    size_t count = everyone_.size(), start = launch_.order == Order::random ? random_.below(count) : 0;
+    for (size_t i = 0; i < count && ready_.empty(); ++i) {
+      AsyncCopies& copies = threads_[everyone_[(start + i) % count]].copies;
+      if (!copies.has_arrival()) continue;
+      copies.reach_arrival(arrive_for_copies());
+      any = true;
+    }
+    return any;
+  }
+
+  bool wake_flagged() {
+    return wake_where(0, count(), [](const Wait& wait) { return wait.kind == WaitKind::flag && is_set(wait); });
+  }
+  bool wake_tests() {
+    return wake_where(0, count(), [](const Wait& wait) { return wait.kind == WaitKind::mbarrier_test; });
+  }
+  bool waits_for_flag() const {
+    for (const Thread& thread : threads_)
+      if (thread.wait.kind == WaitKind::flag) return true;
+    return false;
+  }
+  static bool is_set(const Wait& wait) {
+    return __atomic_load_n(reinterpret_cast<const unsigned*>(wait.object), __ATOMIC_ACQUIRE) == wait.value;
+  }
+
+  template <typename Predicate>
+  bool wake_where(int first, int last, Predicate goes_on) {
+    bool descending = launch_.order == Order::descending, any = false;
+    for (int i = first; i < last; ++i) {
+      int thread = descending ? first + last - 1 - i : i;
+      Wait& wait = threads_[thread].wait;
+      if (!goes_on(wait)) continue;
+      wait.kind = WaitKind::none;
+      ready_.push(thread);
+      any = true;
+    }
+    return any;
   }
 
   void release_syncthreads() {
     if (diverged_) report_deadlock();
     arrived_ = 0;
     observer_.barrier();
-    ready_all();
+    ready_.push_all(everyone_);
   }
 
-  [[noreturn]] void report_deadlock() {
-    constexpr int most_groups = 8;
+  [[noreturn]] void report_deadlock() const {
     Report report;
-    report.add("\"failure\":\"deadlock\",\"exited\":%d,\"waits\":[", exited_);
-    std::vector<bool> told(threads_.size());
-    int groups = 0;
-    for (size_t i = 0; i < threads_.size(); ++i) {
-      if (told[i] || threads_[i].exited || groups == most_groups) continue;
-      int count = 0;
-      for (size_t j = i; j < threads_.size(); ++j)
-        if (!threads_[j].exited && threads_[j].wait.same_as(threads_[i].wait)) told[j] = true, ++count;
-      report.add("%s{\"kind\":\"syncthreads\",\"count\":%d,", groups++ == 0 ? "" : ",", count);
-      report.add_index("first", threads_[i].index).add_site("site", threads_[i].wait.site).add("\"object\":0}");
-    }
-    report.add("],");
-    describe(report);
-    report.send(false);
+    report.add("\"failure\":\"deadlock\",\"ctas\":[");
+    describe_waits(report);
+    report.add("],").send(false);
   }
+
+  void describe_wait(Report& report, int thread, int waiting) const;
 
   void check_copy(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, Site site) const {
-    auto misaligned = [bytes](const void* p) { return reinterpret_cast<uintptr_t>(p) % bytes != 0; };
+    constexpr unsigned most_alignment = 16;
+    unsigned alignment = bytes < most_alignment ? bytes : most_alignment;
+    auto misaligned = [=](const void* p) { return reinterpret_cast<uintptr_t>(p) % alignment != 0; };
     const char* failure = source_bytes > bytes                   ? "copy_size"
                           : misaligned(smem) || misaligned(gmem) ? "misaligned"
                                                                  : nullptr;
@@ -208,18 +332,25 @@ class Cta {
 
   const Launch& launch_;
   const Kernel& kernel_;
+  Turns* turns_;
+  int place_;
   std::vector<Thread> threads_;
   Stacks stacks_;
-  unsigned char *dynamic_smem_ = nullptr, *dynamic_smem_end_ = nullptr;
+  SharedMemory smem_;
   Context outside_;
   tilewright_index index_{};
   Random random_{0};
-  std::vector<int> ready_;
-  size_t next_ready_ = 0;
+  std::vector<int> everyone_;
+  ReadyQueue ready_;
+  Warps warps_;
+  NamedBarriers named_barriers_;
+  Mbarriers mbarriers_;
   int current_ = none, exited_ = 0, arrived_ = 0;
-  Wait arriving_{};  // the first to arrive at the barrier now filling
+  int fruitless_ = 0;      // how often in a row threads have asked in vain whether an mbarrier's phase is over
+  int arriving_line_ = 0;  // where the first to arrive at the barrier now filling waits
   bool diverged_ = false;
-  Site copy_site_;
+  bool is_stuck_ = false;  // no thread can run until another CTA has
+  Site call_site_;
   Observer observer_;
 };
 
@@ -230,8 +361,9 @@ inline void Cta::thread_main() {
   Cta& cta = *this_cta;
   cta.kernel_.run(cta.launch_.args.data());
   Thread& thread = cta.threads_[cta.current_];
-  thread.copies.finish();
+  thread.copies.finish(cta.arrive_for_copies());
   cta.observer_.stop(cta.current_, true);
+  cta.warps_.leave(cta, cta.current_);
   thread.exited = true;
   ++cta.exited_;
   cta.run_next();

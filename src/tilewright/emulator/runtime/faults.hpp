@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include "cta.hpp"
+#include "describe.hpp"
 
 struct Fault {
   uintptr_t instruction = 0;
@@ -42,7 +42,21 @@ inline const char* fault_region(const Cta& cta, const void* address) {
   if (this_cta != nullptr && this_cta->running()) {
     report.add("\"region\":\"%s\",", fault_region(*this_cta, info->si_addr));
     report.add("\"code_offset\":%ld,", this_cta->kernel().code_offset(fault.instruction));
-    report.add_site("site", this_cta->copy_site());
+    report.add_site("site", this_cta->call_site());
+    this_cta->describe(report);
+  }
+  report.send(false);
+}
+
+// Sent to an OS thread whose launch has taken too long.
+constexpr int time_limit_signal = SIGALRM;
+
+[[noreturn]] inline void on_time_limit(int, siginfo_t*, void* context) {
+  Report report;
+  report.add("\"failure\":\"time_limit\",");
+  if (this_cta != nullptr && this_cta->running()) {
+    report.add("\"code_offset\":%ld,", this_cta->kernel().code_offset(read_fault(context).instruction));
+    report.add_site("site", this_cta->call_site()).add_site("waited_at", this_cta->last_wait_site());
     this_cta->describe(report);
   }
   report.send(false);
@@ -62,4 +76,6 @@ inline void catch_faults() {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigaction(number, &action, nullptr);
+  action.sa_sigaction = on_time_limit;
+  sigaction(time_limit_signal, &action, nullptr);
 }

@@ -22,6 +22,7 @@ class Kernel {
     auto* args_bytes = static_cast<const unsigned*>(dlsym(handle, "tilewright_args_bytes"));
     if (kernel.entry_ == nullptr || args_bytes == nullptr) fail_setup("the kernel has no entry", dlerror());
     kernel.args_bytes_ = *args_bytes;
+    kernel.waits_across_ctas_ = dlsym(handle, "tilewright_waits_across_ctas") != nullptr;
     kernel.path_ = path;
     dl_iterate_phdr(find_segments, &kernel);
     return kernel;
@@ -30,17 +31,15 @@ class Kernel {
   void run(const void* args) const { entry_(args); }
   unsigned args_bytes() const { return args_bytes_; }
 
-  // Fills the calling OS thread's static shared memory with 0xFF: what a kernel reads before writing is NaN.
-  void poison_shared() const {
-    if (tls_bytes_ != 0) memset(shared(), 0xFF, tls_bytes_);
-  }
-
-  // The calling OS thread's static shared memory; null where the kernel has none.
-  void* shared() const {
+  // The calling OS thread's static shared memory; null if the kernel has none.
+  unsigned char* static_smem() const {
     size_t start[2] = {tls_module_, 0};
-    return tls_bytes_ != 0 ? __tls_get_addr(start) : nullptr;
+    return tls_bytes_ == 0 ? nullptr : static_cast<unsigned char*>(__tls_get_addr(start));
   }
-  size_t shared_bytes() const { return tls_bytes_; }
+  size_t static_smem_bytes() const { return tls_bytes_; }
+
+  // Whether its CTAs may wait for each other: it includes grid.cuh.
+  bool waits_across_ctas() const { return waits_across_ctas_; }
 
   // The address's offset in the shared object, or -1 if it lies elsewhere.
   long code_offset(uintptr_t address) const {
@@ -67,6 +66,7 @@ class Kernel {
 
   Entry entry_ = nullptr;
   unsigned args_bytes_ = 0;
+  bool waits_across_ctas_ = false;
   const char* path_ = nullptr;
   uintptr_t base_ = 0, end_ = 0;
   size_t tls_module_ = 0, tls_bytes_ = 0;

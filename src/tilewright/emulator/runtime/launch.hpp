@@ -26,6 +26,7 @@ struct Launch {
   tilewright_index grid{}, block{};
   size_t dynamic_smem_bytes = 0;
   int workers = 1;
+  long time_limit_ms = 0;
   Order order = Order::ascending;
   uint64_t seed = 0;
   Completion completion = Completion::latest;
@@ -35,6 +36,12 @@ struct Launch {
 
   int threads() const { return static_cast<int>(block.x * block.y * block.z); }
   uint64_t ctas() const { return uint64_t{grid.x} * grid.y * grid.z; }
+
+  // The blockIdx of CTA number `linear` of the grid.
+  tilewright_index cta_index(uint64_t linear) const {
+    uint64_t row = linear / grid.x;
+    return {unsigned(linear % grid.x), unsigned(row % grid.y), unsigned(row / grid.y)};
+  }
 };
 
 inline std::vector<char> read_all(int fd) {
@@ -89,6 +96,7 @@ inline bool parse_line(const char* key, const char* value, Launch& launch) {
   if (is("block")) return parse_index(value, launch.block);
   if (is("dynamic_smem")) return sscanf(value, "%zu", &launch.dynamic_smem_bytes) == 1;
   if (is("workers")) return sscanf(value, "%d", &launch.workers) == 1;
+  if (is("time_limit")) return sscanf(value, "%ld", &launch.time_limit_ms) == 1;
   if (is("schedule")) return parse_schedule(value, launch);
   if (is("async")) return parse_completion(value, launch.completion);
   if (is("map")) return parse_mapping(value, launch.mappings);

@@ -17,6 +17,15 @@ struct Observer {
   void copy(int, const void*, const void*, unsigned, unsigned, uint32_t) {}
   void commit_copies(int) {}
   void wait_copies(int, unsigned) {}
+  uint32_t follow_copies(int) { return 0; }
+  void load(int, uintptr_t, unsigned, uint32_t) {}
+  void see_flag(int, uintptr_t, uint32_t) {}
+  void meet(int, uint32_t, bool, bool) {}
+  void forget(uintptr_t) {}
+  void arrive(uintptr_t, int) {}
+  void arrive_copies(uintptr_t, int, uint32_t) {}
+  void complete(uintptr_t, bool) {}
+  void leave(uintptr_t, int) {}
 };
 
 #endif

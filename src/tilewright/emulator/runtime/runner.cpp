@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "calls.hpp"
 #include "faults.hpp"
 #ifdef TILEWRIGHT_TRACE
 #include "trace/hooks.hpp"
@@ -21,15 +22,25 @@ struct Grid {
   const Kernel& kernel;
   std::vector<uint64_t> order;  // empty: ascending
   std::atomic<uint64_t> next{0};
+  Turns* turns = nullptr;  // null: CTAs never wait for each other, and SMs run at once
+};
+
+struct Sm {
+  Grid& grid;
+  int place;
+  pthread_t os_thread{};
 };
 
 void* run_sm(void* data) {
-  auto& grid = *static_cast<Grid*>(data);
+  auto& sm = *static_cast<Sm*>(data);
+  Grid& grid = sm.grid;
   use_signal_stack();
-  Cta cta(grid.launch, grid.kernel);
+  Cta cta(grid.launch, grid.kernel, grid.turns, sm.place);
   this_cta = &cta;
+  if (grid.turns != nullptr) grid.turns->begin(sm.place);
   for (uint64_t i; (i = grid.next++) < grid.launch.ctas();) cta.run(grid.order.empty() ? i : grid.order[i]);
   cta.observer().finish();
+  if (grid.turns != nullptr) grid.turns->end(sm.place);
   this_cta = nullptr;
   return nullptr;
 }
@@ -57,14 +68,33 @@ long now_ns() {
   return now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+// Waits for every SM to end. At the time limit the one that runs reports where it is.
+void join(std::vector<Sm>& sms, const Turns* turns, long limit_ms) {
+  timespec limit{};
+  clock_gettime(CLOCK_REALTIME, &limit);
+  limit.tv_sec += limit_ms / 1000;
+  limit.tv_nsec += limit_ms % 1000 * 1000000;
+  if (limit.tv_nsec >= 1000000000) ++limit.tv_sec, limit.tv_nsec -= 1000000000;
+  for (const Sm& sm : sms) {
+    if (pthread_timedjoin_np(sm.os_thread, nullptr, &limit) == 0) continue;
+    const Sm& running = turns == nullptr ? sm : sms[static_cast<size_t>(turns->holder())];
+    pthread_kill(running.os_thread, time_limit_signal);
+    for (;;) pause();
+  }
+}
+
 void run_grid(const Launch& launch, const Kernel& kernel) {
   Grid grid{launch, kernel, {}, {0}};
   Random random(launch.seed, ~uint64_t{0});
   if (launch.order != Order::ascending) fill_order(grid.order, launch.ctas(), launch.order, random);
-  std::vector<pthread_t> sms(static_cast<size_t>(worker_count(launch)));
-  for (pthread_t& sm : sms)
-    if (pthread_create(&sm, nullptr, run_sm, &grid) != 0) fail_setup("no OS thread", strerror(errno));
-  for (pthread_t sm : sms) pthread_join(sm, nullptr);
+  int places = worker_count(launch);
+  Turns turns(launch, grid.order, grid.next, places);
+  if (kernel.waits_across_ctas()) grid.turns = &turns;
+  std::vector<Sm> sms;
+  for (int i = 0; i < places; ++i) sms.push_back({grid, i});
+  for (Sm& sm : sms)
+    if (pthread_create(&sm.os_thread, nullptr, run_sm, &sm) != 0) fail_setup("no OS thread", strerror(errno));
+  join(sms, grid.turns, launch.time_limit_ms);
   Observer::write_totals(launch);
 }
 
@@ -75,21 +105,6 @@ void limit_process() {
 }
 
 }  // namespace
-
-extern "C" {
-tilewright_index tilewright_thread_index() noexcept { return this_cta->thread_index(); }
-tilewright_index tilewright_block_index() noexcept { return this_cta->index(); }
-tilewright_index tilewright_block_dim() noexcept { return this_cta->launch().block; }
-tilewright_index tilewright_grid_dim() noexcept { return this_cta->launch().grid; }
-unsigned char* tilewright_dynamic_smem() noexcept { return this_cta->dynamic_smem(); }
-void tilewright_syncthreads(const char* file, int line) noexcept { this_cta->syncthreads({file, line}); }
-void tilewright_cp_async(void* smem, const void* gmem, unsigned bytes, unsigned source_bytes, const char* file,
-                         int line) noexcept {
-  this_cta->issue_copy(smem, gmem, bytes, source_bytes, {file, line}, __builtin_return_address(0));
-}
-void tilewright_cp_async_commit() noexcept { this_cta->commit_copies(); }
-void tilewright_cp_async_wait(unsigned pending_groups) noexcept { this_cta->wait_copies(pending_groups); }
-}
 
 int main() {
   Report::open_channel();

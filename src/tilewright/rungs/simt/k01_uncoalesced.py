@@ -1,4 +1,4 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, launch
+from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch
 
 RUNG = Rung(
     number=1,
@@ -28,5 +28,10 @@ fetched for 128 bytes that are wanted, and the same for every store of D: about 
     launch=launch(grid=("ceil_div(m, BM)", "ceil_div(n, BN)", "batch"), block=("BM", "BN", "1")),
     accesses=accesses(k_step="1", results="BM * BN", global_loads="2 * BM * BN"),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0"),
+    footprints=(
+        footprint("A", "global load", "tx * lda"),
+        footprint("B", "global load", "ty"),
+        footprint("D", "global store", "tx * ldd + ty"),
+    ),
     published=Published(time_ms=334.8, percent_of_cublas=1.1),
 )

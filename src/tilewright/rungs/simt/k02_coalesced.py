@@ -1,4 +1,4 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, launch
+from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch
 
 RUNG = Rung(
     number=2,
@@ -29,5 +29,10 @@ not the order of the arithmetic.""",
     launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("BN", "BM", "1")),
     accesses=accesses(k_step="1", results="BM * BN", global_loads="2 * BM * BN"),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0"),
+    footprints=(
+        footprint("A", "global load", "ty * lda"),
+        footprint("B", "global load", "tx"),
+        footprint("D", "global store", "ty * ldd + tx"),
+    ),
     published=Published(time_ms=43.5, percent_of_cublas=8.1, chapter_step=1, chapter_percent="~10 %"),
 )

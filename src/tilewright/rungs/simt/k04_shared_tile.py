@@ -1,4 +1,4 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, launch, shared
+from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch, shared
 
 RUNG = Rung(
     number=4,
@@ -40,5 +40,14 @@ part of the reuse on their own, so the gain shrinks where the working set fits t
         shared_stores="BK * (BM + BN)",
     ),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0 and k % BK == 0"),
+    footprints=(
+        footprint("A", "global load", "ty * lda + tx"),
+        footprint("B", "global load", "ty * ldb + tx"),
+        footprint("As", "shared store", "ty * BK + tx"),
+        footprint("Bs", "shared store", "ty * BN + tx"),
+        footprint("As", "shared load", "ty * BK"),
+        footprint("Bs", "shared load", "tx"),
+        footprint("D", "global store", "ty * ldd + tx"),
+    ),
     published=Published(time_ms=30.2, percent_of_cublas=11.6, chapter_step=2, chapter_percent="~30 %"),
 )

@@ -1,11 +1,11 @@
 // k08_warp_tile: CTA tile, warp tile, thread tile; a warp owns a compact rectangle of the result.
-// builds on:      k04_shared_tile
-// what changes:   each thread keeps WMITER×WNITER patches of TM×TN results in registers; tiles move 16 bytes at a time,
-//                 A is stored transposed so that both fragments are read 16 bytes at a time
-// should help:    TM+TN shared elements now feed TM·TN FMAs, and one warp's reads span WSUBM and WSUBN elements only
-// costs:          registers, hence occupancy; transposing A conflicts in the banks as it is stored
+// builds on:      k07_vectorised
+// what changes:   a thread's results are WMITER×WNITER patches of TM×TN, spread over its warp's WM×WN
+// should help:    one read by a warp spans WSUBM or WSUBN neighbours instead of the whole width of the tile
+// costs:          constants that must fit each other, or results are wrong; A's transposed store still conflicts
 // preconditions:  sizes in whole tiles; bases and leading dimensions in multiples of 16 bytes
 #include "tilewright/epilogue.cuh"
+#include "tilewright/fragment.cuh"
 
 using Acc = Scalar::accumulate;
 using Element = Scalar::storage;
@@ -28,17 +28,6 @@ __device__ __forceinline__ void stage_b(Element (&Bs)[BK][BN], const Element* b,
   const int col = threadIdx.x % (BN / 4) * 4;
 #pragma unroll
   for (int r = 0; r < BK; r += ROW_STRIDE_B) store4(&Bs[k + r][col], load4(b + (k + r) * ldb + col));
-}
-
-// COUNT neighbours, COUNT a multiple of four, from shared memory to registers.
-template <int COUNT>
-__device__ __forceinline__ void load_fragment(Acc* fragment, const Element* from) {
-#pragma unroll
-  for (int i = 0; i < COUNT; i += 4) {
-    const Vec4<Element> four = load4(from + i);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) fragment[i + j] = Scalar::widen(four[j]);
-  }
 }
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS) k08_warp_tile(const __grid_constant__ GemmArgs args) {
@@ -72,11 +61,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k08_warp_tile(const __
       for (int i = 0; i < WMITER; ++i) load_fragment<TM>(frag_a + i * TM, &As[k][my_row + i * WSUBM]);
 #pragma unroll
       for (int j = 0; j < WNITER; ++j) load_fragment<TN>(frag_b + j * TN, &Bs[k][my_col + j * WSUBN]);
-#pragma unroll
-      for (int i = 0; i < WMITER * TM; ++i) {
-#pragma unroll
-        for (int j = 0; j < WNITER * TN; ++j) acc[i][j] = Scalar::fma(frag_a[i], frag_b[j], acc[i][j]);
-      }
+      outer_product(acc, frag_a, frag_b);
     }
     __syncthreads();  // everyone has read before anyone overwrites
   }

@@ -20,6 +20,7 @@ class Checker {
     static_.reset(arrays.static_smem().bytes);
     dynamic_.reset(arrays.dynamic_smem().bytes);
     released_.clear();
+    phases_.clear();
   }
 
   void barrier() {
@@ -53,10 +54,34 @@ class Checker {
     if (releases) clocks_.release(thread, object);
   }
 
+  // Lanes of one warp, from thread `first` on.
+  void meet(int first, uint32_t lanes) {
+    Knowledge met;
+    for (uint32_t left = lanes; left != 0; left &= left - 1) clocks_.release(first + __builtin_ctz(left), met);
+    for (uint32_t left = lanes; left != 0; left &= left - 1) clocks_.acquire(first + __builtin_ctz(left), met);
+  }
+
+  void forget(uintptr_t object) { phases_.erase(object); }
+  void arrive(uintptr_t object, int thread) { clocks_.release(thread, phases_[object].arriving); }
+  void arrive_copies(uintptr_t object, int thread, Clock copied) {
+    clocks_.release_copies(thread, copied, phases_[object].arriving);
+  }
+  void complete(uintptr_t object, bool accumulates) {
+    Phase& phase = phases_[object];
+    phase.complete = phase.arriving;
+    if (!accumulates) phase.arriving.clear();
+  }
+  void leave(uintptr_t object, int thread) { clocks_.acquire(thread, phases_[object].complete); }
+
+  uint32_t follow_copies(int thread) { return clocks_.follow_copies(thread); }
   void commit_copies(int thread) { clocks_.commit_copies(thread); }
   void wait_copies(int thread, unsigned pending) { clocks_.wait_copies(thread, pending); }
 
  private:
+  struct Phase {
+    Knowledge arriving, complete;
+  };
+
   struct Spot {
     ArrayId array;
     long offset;
@@ -148,6 +173,7 @@ class Checker {
   Shadow static_, dynamic_;
   std::vector<Shadow> globals_;  // by slot
   std::unordered_map<uintptr_t, Knowledge> released_;
+  std::unordered_map<uintptr_t, Phase> phases_;  // by number of a named barrier or address of an mbarrier
   uint32_t cta_ = 0, phase_ = 0;
   bool synchronised_ = false;
 };

@@ -16,13 +16,14 @@ using Knowledge = std::vector<Clock>;
 
 class Clocks {
  public:
-  explicit Clocks(int threads) : threads_(static_cast<size_t>(threads)), own_(threads_) {}
+  explicit Clocks(int threads) : threads_(static_cast<size_t>(threads)), own_(threads_), commits_(threads_) {}
 
   void start() {
     now_.assign(2 * threads_, 1);
     completed_.assign(threads_, 0);
     common_.assign(2 * threads_, 0);
     for (Knowledge& own : own_) own.clear();
+    for (std::vector<Clock>& commits : commits_) commits.clear();
   }
 
   Actor copies_of(int thread) const { return static_cast<Actor>(threads_ + static_cast<size_t>(thread)); }
@@ -34,7 +35,7 @@ class Clocks {
   bool knows(int thread, Actor actor, Clock clock) const {
     auto self = static_cast<size_t>(thread);
     if (actor == self || clock <= common_[actor]) return true;
-    if (actor == copies_of(thread)) return clock <= completed_[self];
+    if (actor == copies_of(thread) && clock <= completed_[self]) return true;
     const Knowledge& own = own_[self];
     return !own.empty() && clock <= own[actor];
   }
@@ -46,8 +47,11 @@ class Clocks {
   void barrier() {
     for (size_t i = 0; i < threads_; ++i) {
       common_[i] = now_[i]++;
-      common_[threads_ + i] = completed_[i];
-      own_[i].clear();
+      raise(common_[threads_ + i], completed_[i]);
+    }
+    for (Knowledge& own : own_) {
+      for (size_t i = threads_; i < own.size(); ++i) raise(common_[i], own[i]);
+      own.clear();
     }
   }
 
@@ -69,12 +73,20 @@ class Clocks {
     for (size_t i = 0; i < from.size(); ++i) raise(own[i], from[i]);
   }
 
-  void commit_copies(int thread) { ++now_[copies_of(thread)]; }
+  // The copies that the thread has issued so far, as a moment of theirs that ends with it.
+  Clock follow_copies(int thread) { return now_[copies_of(thread)]++; }
+  void release_copies(int thread, Clock copied, Knowledge& into) {
+    into.resize(2 * threads_);
+    raise(into[copies_of(thread)], copied);
+  }
+
+  void commit_copies(int thread) { commits_[static_cast<size_t>(thread)].push_back(follow_copies(thread)); }
 
   // All but the `pending` newest committed groups of the thread's copies are complete.
   void wait_copies(int thread, unsigned pending) {
-    Clock open = now_[copies_of(thread)];
-    if (open > pending + 1) raise(completed_[static_cast<size_t>(thread)], open - 1 - pending);
+    auto self = static_cast<size_t>(thread);
+    const std::vector<Clock>& commits = commits_[self];
+    if (commits.size() > pending) raise(completed_[self], commits[commits.size() - 1 - pending]);
   }
 
  private:
@@ -83,8 +95,9 @@ class Clocks {
   }
 
   size_t threads_;
-  std::vector<Clock> now_;        // by actor; for copies, the group now open
+  std::vector<Clock> now_;        // by actor
   std::vector<Clock> completed_;  // by thread: the newest group of copies it has waited for
   std::vector<Clock> common_;     // by actor: what every thread knows
+  std::vector<std::vector<Clock>> commits_;  // by thread: when it closed its groups of copies
   std::vector<Knowledge> own_;    // by thread: what it knows beyond that; empty for nothing
 };

@@ -105,6 +105,13 @@ class Counter {
     log.emplace_back(fields...);
   }
 
+  // All lanes of the warp that starts with thread `first` are at one place.
+  void meet(const Arrays& arrays, int first) {
+    bool any = false;
+    for (int lane = 0; lane < lanes_of(size(first) / warp_lanes); ++lane) any |= !logs_[size(first + lane)].empty();
+    if (any) walk(arrays, first);
+  }
+
   // The thread waits for its CTA, or has exited. Once all lanes of its warp do, their logs become instructions.
   void stop(const Arrays& arrays, int thread, bool exits) {
     Warp& warp = warps_[size(thread) / warp_lanes];

@@ -6,7 +6,7 @@
 
 inline void trace_access(const void* address, unsigned bytes, Kind kind, const void* caller) {
   Cta* cta = this_cta;
-  if (cta != nullptr && cta->running())
+  if (cta != nullptr && cta->running() && !cta->acts())
     cta->observer().access(cta->current(), reinterpret_cast<uintptr_t>(address), bytes, kind, cta->code_site(caller));
 }
 

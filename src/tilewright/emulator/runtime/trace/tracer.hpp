@@ -45,6 +45,40 @@ class Observer {
     if (request_.checks) checker_.access(arrays_, thread, Access(address, site, bytes, kind, space));
   }
 
+  void load(int thread, uintptr_t address, unsigned bytes, uint32_t site) {
+    access(thread, address, bytes, Kind::load, site);
+  }
+
+  // The thread has seen in a flag what it waited for.
+  void see_flag(int thread, uintptr_t address, uint32_t site) {
+    access(thread, address, sizeof(unsigned), Kind::atomic_load, site);
+    synchronise(thread, address, true, false);
+  }
+
+  // Lanes of the warp that starts with thread `first` meet, and what they did before becomes their instructions.
+  void meet(int first, uint32_t lanes, bool is_all, bool orders_memory) {
+    if (request_.counts && is_all) counter_.meet(arrays_, first);
+    if (request_.checks && orders_memory) checker_.meet(first, lanes);
+  }
+
+  // An object with phases: threads arrive, a phase is complete, and who has waited for it leaves.
+  void forget(uintptr_t object) {
+    if (request_.checks) checker_.forget(object);
+  }
+  void arrive(uintptr_t object, int thread) {
+    if (request_.checks) checker_.arrive(object, thread);
+  }
+  void arrive_copies(uintptr_t object, int thread, uint32_t copied) {
+    if (request_.checks) checker_.arrive_copies(object, thread, copied);
+  }
+  // `accumulates`: the next phase hands on besides what this one did.
+  void complete(uintptr_t object, bool accumulates) {
+    if (request_.checks) checker_.complete(object, accumulates);
+  }
+  void leave(uintptr_t object, int thread) {
+    if (request_.checks) checker_.leave(object, thread);
+  }
+
   void synchronise(int thread, uintptr_t address, bool acquires, bool releases) {
     if (request_.checks) checker_.synchronise(arrays_, thread, address, acquires, releases);
   }
@@ -59,6 +93,8 @@ class Observer {
   void wait_copies(int thread, unsigned pending) {
     if (request_.checks) checker_.wait_copies(thread, pending);
   }
+  // A mark behind the copies that the thread has issued so far, for `arrive_copies`.
+  uint32_t follow_copies(int thread) { return request_.checks ? checker_.follow_copies(thread) : 0; }
 
  private:
   const TraceRequest& request_;

@@ -1,52 +1,103 @@
-// Memory as the hardware moves it: 16-byte accesses, asynchronous copies to shared memory, dynamic shared memory.
-// Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
+// Memory as the hardware moves it: 8- and 16-byte accesses, asynchronous copies to shared memory, dynamic shared
+// memory. Each function has two bodies, CUDA and emulator. Owns no arithmetic and no layout.
 #pragma once
 
 #include "tilewright/platform.cuh"
 
 namespace tilewright {
 
-// Four 4-byte elements that lie in one 16-byte word. Indexed with constants (unrolled), it stays in registers.
-template <typename T>
-struct alignas(16) Vec4 {
-  static_assert(sizeof(T) == 4, "a 16-byte access holds four 4-byte elements");
-  T elements[4];
+// COUNT elements in one word: 4-byte ones in 8 or 16 bytes. The emulator also takes 8-byte elements, of which four are
+// 32 bytes, aligned to 16 as the arrays are. Indexed with constants (unrolled), they stay in registers.
+template <typename T, int COUNT>
+struct alignas(COUNT * sizeof(T) < 16 ? COUNT * sizeof(T) : 16) Vec {
+  static_assert(sizeof(T) == 4 || (TILEWRIGHT_EMULATED && sizeof(T) == 8), "an access holds two or four elements");
+  T elements[COUNT];
 
   __device__ __forceinline__ T& operator[](int i) { return elements[i]; }
   __device__ __forceinline__ const T& operator[](int i) const { return elements[i]; }
 };
 
+template <typename T>
+using Vec2 = Vec<T, 2>;
+template <typename T>
+using Vec4 = Vec<T, 4>;
+
+template <int bytes>
+struct WordOf;
+
 #if TILEWRIGHT_EMULATED
+typedef unsigned Word8 __attribute__((vector_size(8), may_alias));
 typedef unsigned Word16 __attribute__((vector_size(16), may_alias));
+typedef unsigned Word32 __attribute__((vector_size(32), aligned(16), may_alias));
+template <>
+struct WordOf<32> {
+  using type = Word32;
+};
 #else
+using Word8 = uint2;
 using Word16 = uint4;
 #endif
+
+template <>
+struct WordOf<8> {
+  using type = Word8;
+};
+template <>
+struct WordOf<16> {
+  using type = Word16;
+};
+
+template <int COUNT, typename T>
+__device__ __forceinline__ Vec<T, COUNT> load_word(const T* address) {
+  using Word = typename WordOf<COUNT * sizeof(T)>::type;
+  Vec<T, COUNT> value;
+  *reinterpret_cast<Word*>(value.elements) = *reinterpret_cast<const Word*>(address);
+  return value;
+}
+
+// One access of 8 bytes from `address`, which must be 8-byte aligned.
+template <typename T>
+__device__ __forceinline__ Vec2<T> load2(const T* address) {
+  return load_word<2>(address);
+}
 
 // One access of 16 bytes from `address`, which must be 16-byte aligned.
 template <typename T>
 __device__ __forceinline__ Vec4<T> load4(const T* address) {
+  return load_word<4>(address);
+}
+
+// load4 from global memory past the L1: the L2 serves it.
+template <typename T>
+__device__ __forceinline__ Vec4<T> load4_l2(const T* address) {
+#if TILEWRIGHT_EMULATED
+  return load4(address);
+#else
   Vec4<T> value;
-  *reinterpret_cast<Word16*>(value.elements) = *reinterpret_cast<const Word16*>(address);
+  *reinterpret_cast<Word16*>(value.elements) = __ldcg(reinterpret_cast<const Word16*>(address));
   return value;
+#endif
 }
 
 // One access of 16 bytes to `address`, which must be 16-byte aligned.
 template <typename T>
 __device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
-  *reinterpret_cast<Word16*>(address) = *reinterpret_cast<const Word16*>(value.elements);
+  using Word = typename WordOf<4 * sizeof(T)>::type;
+  *reinterpret_cast<Word*>(address) = *reinterpret_cast<const Word*>(value.elements);
 }
 
 // Asynchronous copies. A thread issues copies, closes a group with cp_async_commit, and waits until at most
 // `pending_groups` of its newest groups are unfinished. Other threads see the data after a barrier that follows
 // the wait. `bytes` is 4, 8 or 16, and both addresses are multiples of it. The zero-fill form reads
-// `source_bytes` (0 to `bytes`) and fills the rest with zeros; with 0 it does not read `gmem` at all.
+// `source_bytes` (0 to `bytes`) and fills the rest with zeros; with 0 it does not read `gmem` at all. A kernel names
+// `bytes` by its element, as in cp_async<4 * sizeof(Element)>: the emulator also copies 32, four 8-byte elements.
 
 #if TILEWRIGHT_EMULATED
 
 template <int bytes>
 __forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes, const char* file = __builtin_FILE(),
                                     int line = __builtin_LINE()) {
-  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16 || bytes == 32, "cp.async copies 4, 8 or 16 bytes");
   tilewright_cp_async(smem, gmem, bytes, static_cast<unsigned>(source_bytes), file, line);
 }
 

@@ -25,4 +25,37 @@ struct F32 {
   static __device__ __forceinline__ accumulate relu(accumulate x) { return x < 0.0f ? 0.0f : x; }  // keeps NaN
 };
 
+#if TILEWRIGHT_EMULATED
+
+// The integers modulo the prime 2^61 - 1, for the emulator alone: sums of any length without rounding. In memory a
+// residue is below the prime; an accumulator is any number below 2^61 + 8 with the right residue.
+struct Field61 {
+  using storage = unsigned long long;
+  using accumulate = unsigned long long;
+  static constexpr unsigned long long prime = (1ull << 61) - 1;
+
+  // The same residue, for any x: 2^61 is 1 modulo the prime.
+  static inline accumulate fold(unsigned long long x) { return (x & prime) + (x >> 61); }
+
+  static inline accumulate zero() { return 0; }
+  static inline storage storage_zero() { return 0; }
+  static inline accumulate load(const storage* p) { return *p; }
+  static inline accumulate widen(storage x) { return x; }
+  static inline storage round(accumulate x) {
+    const accumulate folded = fold(x);
+    return folded >= prime ? folded - prime : folded;
+  }
+
+  static inline accumulate fma(accumulate a, accumulate b, accumulate c) {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    const auto low = static_cast<unsigned long long>(product) & prime;
+    const auto high = static_cast<unsigned long long>(product >> 61);
+    return fold(low + high + c);
+  }
+  static inline accumulate mul(accumulate a, accumulate b) { return fma(a, b, 0); }
+  static inline accumulate add(accumulate a, accumulate b) { return fold(a + b); }
+};
+
+#endif
+
 }  // namespace tilewright

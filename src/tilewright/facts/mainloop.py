@@ -1,0 +1,144 @@
+"""The main loop of a kernel in SASS, and its instruction mix for one step along K.
+
+The main loop is the loop with the most FMAs, the smallest where several have as many. How many steps along K its body
+holds is not guessed: the declaration says how many FMAs a thread owes to one step. Counts are a thread's, from the
+instructions as they stand; which of them a predicate switches off is not known here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tilewright.declare.config import Config
+from tilewright.facts.flow import Loop, loops
+from tilewright.facts.sass import BRANCHES, INSTRUCTION_BYTES, Instruction
+
+FMAS = {"FFMA": 1, "FFMA2": 2}
+MEMORY = ("LDS", "STS", "LDG", "STG", "LDGSTS", "LDSM")
+SPILLS = ("LDL", "STL")
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """An instruction and how often it runs for one step along K, as far as control flow within the loop is fixed."""
+
+    instruction: Instruction
+    times: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class MainLoop:
+    """The main loop's instructions, weighed so that they add up to one `unit`.
+
+    `loop` is the whole region, an enclosing loop with what it does once a step included. `others` are further loops in
+    it, counted as one pass since nothing says how often they are taken. `steps_per_trip` is how many steps along K one
+    trip makes, or None where the FMAs don't add up to the declaration's; `unit` is then one trip. `how` says in words
+    how the counts were come by.
+    """
+
+    loop: Loop
+    others: tuple[Loop, ...]
+    code_bytes: int
+    executed: tuple[Executed, ...]
+    steps_per_trip: Fraction | None
+    unit: str
+    how: str
+
+    @property
+    def mix(self) -> dict[str, Fraction]:
+        """Instructions of each kind for one unit."""
+        return mix(self.executed)
+
+
+def kind_of(instruction: Instruction) -> str:
+    """What an instruction counts as: 'FFMA', 'LDS.128', 'BAR', 'LDL', 'branch' or 'other'."""
+    opcode = instruction.opcode
+    if opcode in MEMORY:
+        return f"{opcode}.{instruction.width_bits}"
+    if opcode in FMAS or opcode in SPILLS or opcode == "BAR":
+        return opcode
+    return "branch" if opcode in BRANCHES else "other"
+
+
+def mix(executed: Iterable[Executed]) -> dict[str, Fraction]:
+    """Counts by kind; 'FFMA.reuse' is those of the FMAs that keep an operand for the next instruction."""
+    counted: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for item in executed:
+        if item.instruction.never_executes:
+            continue
+        kind = kind_of(item.instruction)
+        counted[kind] += item.times
+        if kind in FMAS and item.instruction.reuses:
+            counted[f"{kind}.reuse"] += item.times
+    return dict(counted)
+
+
+def fmas(code: Iterable[Instruction]) -> int:
+    """FMAs that one thread makes in `code`, run once."""
+    return sum(FMAS.get(instruction.opcode, 0) for instruction in code)
+
+
+def fmas_per_step(config: Config) -> Fraction:
+    """FMAs that one thread owes to one step along K, by the declaration."""
+    declared, scope = config.rung.accesses, config.scope
+    return Fraction(declared.results.evaluate(scope) * declared.k_step.evaluate(scope), config.threads)
+
+
+def main_loop(code: Sequence[Instruction], config: Config) -> MainLoop | None:
+    """The main loop of `config`'s kernel, or None when no loop holds an FMA."""
+    found = loops(code)
+    counted = {loop: fmas(code[loop.first : loop.last + 1]) for loop in found}
+    most = max(counted.values(), default=0)
+    if most == 0:
+        return None
+    inner = min((loop for loop in found if counted[loop] == most), key=lambda loop: loop.last - loop.first)
+    owed, k_step = fmas_per_step(config), config.rung.accesses.k_step.evaluate(config.scope)
+    around = [loop for loop in found if loop.encloses(inner) and counted[loop] == most]
+    if most < owed and owed % most == 0 and around:
+        return _nested(code, min(around, key=lambda loop: loop.last - loop.first), inner, int(owed / most), k_step)
+    return _single(code, inner, Fraction(most) / owed, k_step)
+
+
+def _unit(k_step: int, count: int = 1) -> str:
+    plural = "" if count == 1 else "s"
+    return f"step{plural} along K" if k_step == 1 else f"K-tile{plural} of {k_step}"
+
+
+def _single(code: Sequence[Instruction], loop: Loop, steps: Fraction, k_step: int) -> MainLoop:
+    unit = _unit(k_step)
+    if steps == 1:
+        body = f"one trip is one {unit}"
+    elif steps.denominator == 1:
+        body = f"one trip is {steps} {_unit(k_step, int(steps))}, unrolled by the compiler; counts are for one"
+    elif steps.numerator == 1:
+        body = f"{steps.denominator} trips make one {unit}; counts are for all of them"
+    else:
+        how = f"one trip holds {float(steps):.3g} times the FMAs that the declaration counts for one {unit}"
+        return _made(code, loop, [Fraction(1)] * _length(loop), None, "trip", f"{how}; counts are for one trip")
+    return _made(code, loop, [1 / steps] * _length(loop), steps, unit, body)
+
+
+def _nested(code: Sequence[Instruction], outer: Loop, inner: Loop, trips: int, k_step: int) -> MainLoop:
+    times = [
+        Fraction(trips if inner.first <= index <= inner.last else 1) for index in range(outer.first, outer.last + 1)
+    ]
+    how = f"one trip is one {_unit(k_step)}, with a loop inside taken {trips} times"
+    return _made(code, outer, times, Fraction(1), _unit(k_step), how)
+
+
+def _length(loop: Loop) -> int:
+    return loop.last - loop.first + 1
+
+
+def _made(
+    code: Sequence[Instruction], loop: Loop, times: list[Fraction], steps: Fraction | None, unit: str, how: str
+) -> MainLoop:
+    body = code[loop.first : loop.last + 1]
+    executed = tuple(Executed(i, t) for i, t in zip(body, times, strict=True))
+    others = tuple(each for each in loops(code) if loop.encloses(each) and not fmas(code[each.first : each.last + 1]))
+    if others:
+        how += f"; {len(others)} more inside, counted as one pass"
+    return MainLoop(loop, others, INSTRUCTION_BYTES * len(body), executed, steps, unit, how)

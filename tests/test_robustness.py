@@ -1,0 +1,87 @@
+"""Kernels that would bring a process down, in the emulator: each is a report, and nothing else breaks."""
+
+import pytest
+
+from tilewright.errors import LaunchFailed, OutOfBounds, TimedOut
+
+SPIN = "while (*static_cast<volatile float*>(args.y) != 0) {}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"\n\nif (t == 5)\n  {SPIN}",
+        "\n\n\nwhile (true) __syncthreads();",
+        "\n\n\nfor (volatile int i = 0;; i = i + 1) args.y[i % 8] = float(i);",
+    ],
+)
+@pytest.mark.parametrize("headers", [(), ("grid",)])
+def test_a_loop_without_end_is_stopped_and_its_line_named(emulate, body, headers):
+    with pytest.raises(TimedOut, match=r"within timeout_s=0\.3: it was at thread .* of CTA \(0,0,0\) at probe.cu:4"):
+        emulate(body, *headers, timeout_s=0.3)
+
+
+def test_of_ctas_that_take_turns_the_one_that_runs_is_named(emulate):
+    body = f"if (blockIdx.x == 2) {SPIN}\nif (t == 0) wait_until(args.flags, 1);"
+    with pytest.raises(TimedOut, match=r"it was at thread \(0,0,0\) of CTA \(2,0,0\) at probe.cu:1"):
+        emulate(body, "grid", grid=3, workers=3, timeout_s=0.3)
+
+
+def test_a_hundred_kilobytes_of_locals_fit(emulate):
+    body = """volatile float big[25600];
+    for (int i = 0; i < 25600; ++i) big[i] = float(i + t);
+    __syncthreads();
+    args.y[t] = big[25599];"""
+    assert list(emulate(body).y[:32]) == [25599.0 + t for t in range(32)]
+
+
+@pytest.mark.parametrize("elements", [40000, 1 << 22])
+def test_more_locals_than_a_stack_holds_are_an_overflow(emulate, elements):
+    with pytest.raises(LaunchFailed, match=r"overflows its thread's stack of 128 KiB.*thread \(0,0,0\)"):
+        emulate(f"volatile float big[{elements}]; big[t] = 1; args.y[t] = big[{elements} - 1 - t];")
+
+
+def test_recursion_without_end_is_an_overflow(emulate):
+    body = """struct Deep {
+      static __attribute__((noinline)) float down(volatile float* y) { return y[0] == 12345 ? 0 : 1 + down(y + 1 - 1); }
+    };
+    args.y[t] = Deep::down(args.y) + Deep::down(args.y);"""
+    with pytest.raises(LaunchFailed, match="overflows its thread's stack"):
+        emulate(body)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("nullptr", r"writes address 0x0, which belongs to no array"),
+        ("reinterpret_cast<float*>(16)", r"writes address 0x10, which belongs to no array"),
+        ("reinterpret_cast<float*>(0x123456789000)", r"writes address 0x123456789000, which belongs to no array"),
+        ("args.y + (1ll << 40)", r"writes address 0x[0-9a-f]+, which belongs to no array"),
+        ("args.y + (1ll << 30)", r"writes Y out of bounds: byte offset 4294967296"),
+    ],
+)
+def test_a_wild_store_is_reported_with_its_line(emulate, address, words):
+    body = f"\nif (t == 3) *static_cast<float*>({address}) = 1;"
+    with pytest.raises(OutOfBounds, match=words + r".*thread \(3,0,0\).*probe.cu:2"):
+        emulate(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "reinterpret_cast<void (*)()>(args.flags)();",  # data as code
+        "__builtin_trap();",
+        # its own stack, and what lies about it
+        'char here; volatile char* p = &here; asm("" : "+r"(p));\nfor (int i = -8192; i < 8192; ++i) p[i] = 1;',
+        "if (t == 31) for (volatile float* p = args.y;; p += 1 << 10) *p = 1;",
+    ],
+)
+def test_whatever_else_a_kernel_breaks_only_its_launch_fails(emulate, body):
+    with pytest.raises(LaunchFailed, match="probe: "):
+        emulate(body, timeout_s=3)
+    assert emulate("args.y[t] = 1;").y[0] == 1
+
+
+def test_a_kernel_that_ends_the_process_is_a_failed_launch(emulate):
+    with pytest.raises(LaunchFailed, match="without a report, exit status 3"):
+        emulate('void quit(int) asm("exit");\nquit(3);')
