@@ -108,3 +108,9 @@ def gpu_missing() -> str:
     except NoDevice as error:
         return str(error)
     return ""
+
+
+@pytest.fixture
+def launch_probe():
+    """Launch a compiled probe kernel on a device."""
+    return launch_device_probe

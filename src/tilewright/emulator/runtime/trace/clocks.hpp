@@ -95,9 +95,9 @@ class Clocks {
   }
 
   size_t threads_;
-  std::vector<Clock> now_;        // by actor
-  std::vector<Clock> completed_;  // by thread: the newest group of copies it has waited for
-  std::vector<Clock> common_;     // by actor: what every thread knows
+  std::vector<Clock> now_;                   // by actor
+  std::vector<Clock> completed_;             // by thread: the newest group of copies it has waited for
+  std::vector<Clock> common_;                // by actor: what every thread knows
   std::vector<std::vector<Clock>> commits_;  // by thread: when it closed its groups of copies
-  std::vector<Knowledge> own_;    // by thread: what it knows beyond that; empty for nothing
+  std::vector<Knowledge> own_;               // by thread: what it knows beyond that; empty for nothing
 };
