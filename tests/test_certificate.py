@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.lab.verifying import certified_problems, field_run
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
@@ -48,7 +48,7 @@ def test_a_sum_of_the_largest_elements_over_a_slice_and_one_more_is_exact():
 
 def certified(name: str, old: str = "", new: str = "", *, problem: Problem | None = None):
     """The checks of a rung, its deep problem or another one, with part of its text changed."""
-    rung = rungs().find(name)
+    rung = all_rungs().find(name)
     assert old in rung.source
     config = rung_config(dataclasses.replace(rung, source=rung.source.replace(old, new, 1) if old else rung.source))
     with EmulatorBackend() as device:
@@ -114,4 +114,4 @@ def test_what_is_left_unwritten_or_overwritten_is_named():
 
 
 def test_every_rung_that_names_only_its_scalar_is_certified_in_verify():
-    assert all(rung.is_scalar_generic for rung in rungs().values() if rung.track == "simt" and rung.source)
+    assert all(rung.is_scalar_generic for rung in all_rungs().values() if rung.track == "simt" and rung.source)

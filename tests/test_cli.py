@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tilewright.arch import ARCHS
 from tilewright.cli import app
 from tilewright.compile import host
-from tilewright.declare import enumerate_configs, rungs
+from tilewright.declare import all_rungs, enumerate_configs
 from tilewright.errors import Missing
 from tilewright.lab import ladder as ladder_module
 from tilewright.record import Row
@@ -34,7 +34,7 @@ def call(*args: str):
 def test_the_ladder_without_a_gpu_verifies_every_rung_and_claims_no_time():
     done = call("ladder", "--backend", "emulator")
     assert done.exit_code == 0, done.output
-    for rung in rungs().values():
+    for rung in all_rungs().values():
         line = next(line for line in done.stdout.splitlines() if line.startswith(rung.name))
         assert "✓ exact" in line
         assert rung.summary in done.stdout
@@ -47,7 +47,7 @@ def test_json_is_one_object_on_standard_output_and_nothing_else():
     done = call("ladder", "--backend", "emulator", "--json", *SMALL)
     record = json.loads(done.stdout)
     assert record["schema"] == "tilewright/1" and record["command"] == "ladder"
-    assert [row["rung"] for row in record["rows"]] == list(rungs())
+    assert [row["rung"] for row in record["rows"]] == list(all_rungs())
     for row in record["rows"]:
         assert row["verified"] is True and row["backend"] == "emulator"
         assert row["problem"]["m"] == 128 and row["arch"] == "sm_90a"
@@ -83,7 +83,7 @@ def test_settings_reach_the_rung_they_name():
         (["ladder", "--set", "k08.WM=48"], "WM=48: BM % WM == 0 must hold, so that warps tile"),
         (["ladder", "--set", "k08.WM"], "--set k08.WM: must be NAME=INTEGER"),
         (["ladder", "--set", "k08.WM=big"], "must be NAME=INTEGER"),
-        (["ladder", "--set", "WM=64"], f"{len(rungs())} rungs are meant; write --set RUNG.WM=64"),
+        (["ladder", "--set", "WM=64"], f"{len(all_rungs())} rungs are meant; write --set RUNG.WM=64"),
         (["ladder", "--rung", "k02", "--set", "k08.BK=8"], "k08_warp_tile is not among the rungs that run"),
         (["inspect", "k08", "--set", "BMM=64"], "BMM: no such parameter; there are BM, BN"),
         (["inspect", "k08", "--set", "BM=0"], "BM=0: must be an integer from 1"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_one_line_and_status_2(args, words):
 def test_a_rung_that_refuses_the_size_is_a_row_and_the_others_still_run():
     done = call("ladder", "--backend", "emulator", "-m", "33", "-n", "31", "-k", "29")
     assert done.exit_code == 2
-    assert done.stdout.count("✓ exact") == sum(rung.unguarded_when is not None for rung in rungs().values())
+    assert done.stdout.count("✓ exact") == sum(rung.unguarded_when is not None for rung in all_rungs().values())
     assert "✗ InvalidProblem" in done.stdout and "m=33, BM=128: m % BM == 0 must hold" in done.stdout
 
 
@@ -133,14 +133,14 @@ def test_a_wrong_kernel_is_a_row_in_words_and_status_1(monkeypatch):
     monkeypatch.setattr("tilewright.lab.verifying.host_binary", sabotaged)
     done = call("ladder", "--backend", "emulator", *SMALL)
     assert real is not sabotaged and done.exit_code == 1
-    assert done.stdout.count("✗ WrongResult") == len(rungs())
+    assert done.stdout.count("✗ WrongResult") == len(all_rungs())
     assert "integer: 128×128×32" in done.stdout
 
 
 def test_a_kernel_that_does_not_compile_is_told_with_its_line(monkeypatch, tmp_path):
     import dataclasses
 
-    k02 = rungs().find("k02")
+    k02 = all_rungs().find("k02")
     broken = dataclasses.replace(k02, source=k02.source.replace("auto acc = Scalar::zero();", "auto acc = nothing;"))
     monkeypatch.setattr("tilewright.lab.ladder_command._chosen", lambda *_: [broken])
     done = call("ladder", "--backend", "emulator", *SMALL)
@@ -186,18 +186,18 @@ def test_no_driver_is_said_when_a_gpu_is_named():
 
 
 def test_rungs_lists_every_rung_and_explains_one():
-    assert all(step.summary in call("rungs").stdout for step in rungs().steps)
+    assert all(step.summary in call("rungs").stdout for step in all_rungs().steps)
     whole = call("rungs", "k08").stdout
     assert "WMITER" in whole and "so that warps tile the CTA tile's rows" in whole and "builds on k07" in whole
     listed = json.loads(call("rungs", "--json").stdout)
-    assert [row["rung"] for row in listed["rows"] if row["kernel"]] == list(rungs())
+    assert [row["rung"] for row in listed["rows"] if row["kernel"]] == list(all_rungs())
     assert [row["rung"] for row in listed["rows"] if not row["kernel"]] == ["k09_search"]
 
 
 def test_a_search_says_what_it_searches_and_how_much_there_is():
     whole = call("rungs", "k09").stdout
     assert "no kernel: searches k08_warp_tile" in whole
-    valid = sum(1 for _ in enumerate_configs(rungs().find("k08")))
+    valid = sum(1 for _ in enumerate_configs(all_rungs().find("k08")))
     assert f"82944 combinations of its parameters' values, {valid} of them valid" in whole
 
 
@@ -263,9 +263,9 @@ def test_inspect_tabulates_every_rung_on_every_architecture():
     assert done.exit_code == 0
     head, *lines = [line for line in done.stdout.splitlines() if line.startswith(("rung", "k"))]
     assert head.split() == ["rung", "smem", *ARCHS]
-    assert [line.split()[0] for line in lines] == list(rungs())
+    assert [line.split()[0] for line in lines] == list(all_rungs())
     rows = json.loads(call("inspect", "all", "--arch", "all", "--json").stdout)["rows"]
-    assert len(rows) == len(rungs()) * len(ARCHS) and all(row["registers"] > 0 for row in rows)
+    assert len(rows) == len(all_rungs()) * len(ARCHS) and all(row["registers"] > 0 for row in rows)
 
 
 def test_a_config_that_an_architecture_or_the_registers_refuse_is_a_note_below_the_table():

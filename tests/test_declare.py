@@ -13,13 +13,13 @@ from tilewright.declare import (
     Param,
     Rung,
     accesses,
+    all_rungs,
     config_rule,
     discover,
     enumerate_configs,
     launch,
     nearest_config,
     rung_config,
-    rungs,
     shared,
     with_defaults,
 )
@@ -29,7 +29,7 @@ from tilewright.declare.space import config_failure
 from tilewright.errors import InvalidConfig, InvalidDeclaration, InvalidInput, InvalidProblem, UnknownName
 from tilewright.problem import Problem
 
-K08 = rungs().find("k08")
+K08 = all_rungs().find("k08")
 TRAP = {"BM": 128, "BN": 256, "BK": 8, "WM": 32, "WN": 256, "WNITER": 1, "TM": 8, "TN": 4, "NUM_THREADS": 128}
 
 
@@ -85,7 +85,7 @@ def test_each_group_of_validity_names_its_rule(settings, words):
 
 def test_later_rungs_refuse_what_the_warp_tile_refuses():
     for query in ("k10", "k11", "k12"):
-        rung = rungs().find(query)
+        rung = all_rungs().find(query)
         assert rung.rules[: len(K08.rules)] == K08.rules
         with pytest.raises(InvalidConfig, match=r"WSUBM % TM == 0"):
             rung_config(rung, TRAP)
@@ -108,25 +108,25 @@ def test_later_rungs_refuse_what_the_warp_tile_refuses():
 )
 def test_each_rung_names_the_rule_that_a_config_breaks(query, settings, words):
     with pytest.raises(InvalidConfig, match=words):
-        rung_config(rungs().find(query), settings)
+        rung_config(all_rungs().find(query), settings)
 
 
 @pytest.mark.parametrize(("pad", "banks"), [(0, 8), (2, 32), (4, 16), (8, 8)])
 def test_padding_spreads_a_warps_transposed_store_over_the_banks(pad, banks):
-    c = rung_config(rungs().find("k10"), {"PAD": pad}).constants
+    c = rung_config(all_rungs().find("k10"), {"PAD": pad}).constants
     lanes = (divmod(lane, c["BK"] // 4) for lane in range(32))
     assert len({(4 * k * c["A_STRIDE"] + row) % 32 for row, k in lanes}) == banks
 
 
 def test_a_parameter_may_start_at_zero_and_the_nearest_config_still_be_found():
-    k10 = rungs().find("k10")
+    k10 = all_rungs().find("k10")
     assert rung_config(k10, {"PAD": 0}).constants["A_STRIDE"] == 128
     nearest = nearest_config(k10, {**rung_config(k10).values, "PAD": 0, "WM": 48})
     assert nearest is not None and (nearest.values["PAD"], nearest.values["WM"]) == (0, 64)
 
 
 def test_a_rung_of_other_constants_shares_kernel_and_parameters():
-    k11, k12 = rungs().find("k11"), rungs().find("k12")
+    k11, k12 = all_rungs().find("k11"), all_rungs().find("k12")
     assert k12.entry == "k11_double_buffer" and k12.source == k11.source and k12.name == "k12_tall_thread_tile"
     assert [(p.name, p.values) for p in k12.params] == [(p.name, p.values) for p in k11.params]
     with pytest.raises(InvalidDeclaration, match="BMM: no such parameter"):
@@ -235,7 +235,7 @@ def test_binary_rules_refuse_registers_and_spills():
     with pytest.raises(InvalidConfig, match="spill_bytes == 0"):
         big.require_binary(arch, registers=255, spill_bytes=8, stack_bytes=8)
     big.require_binary(arch, registers=255, spill_bytes=0, stack_bytes=0)
-    full = rung_config(rungs().find("k02"))
+    full = rung_config(all_rungs().find("k02"))
     with pytest.raises(InvalidConfig, match="registers=72"):
         full.require_binary(arch, registers=72, spill_bytes=0, stack_bytes=0)
 
@@ -248,7 +248,7 @@ def test_features_are_required_by_name():
 
 @pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda a: a.name)
 def test_enumeration_for_an_architecture_obeys_its_limits(arch):
-    configs = list(enumerate_configs(rungs().find("k04"), arch))
+    configs = list(enumerate_configs(all_rungs().find("k04"), arch))
     assert {c.values["BK"] for c in configs} == {8, 16, 32}
 
 
@@ -272,13 +272,13 @@ def test_an_unguarded_rung_refuses_what_it_would_get_wrong(fields, words):
 
 
 def test_a_grid_beyond_the_launch_limit_is_refused():
-    config = rung_config(rungs().find("k02"))
+    config = rung_config(all_rungs().find("k02"))
     with pytest.raises(InvalidProblem, match=r"grid\.y: at most 65535"):
         config.grid(Problem(m=2**22, n=32, k=1))
 
 
 def test_guards_and_beta_follow_from_the_problem():
-    config = rung_config(rungs().find("k04"))
+    config = rung_config(all_rungs().find("k04"))
     even, odd = Problem(m=64, n=64, k=64), Problem(m=64, n=64, k=65, beta=2.0)
     assert config.problem_constants(even) == {"BETA_MODE": BETA_ZERO, "GUARDED": 0}
     assert config.problem_constants(odd) == {"BETA_MODE": BETA_GENERAL, "GUARDED": 1}
@@ -393,16 +393,16 @@ def test_a_kernel_without_a_declaration_is_half_a_rung(tmp_path):
 
 @pytest.mark.parametrize("query", ["k08_warp_tile", "k08", "8"])
 def test_a_rung_is_found_by_name_prefix_or_number(query):
-    assert rungs().find(query).name == "k08_warp_tile"
+    assert all_rungs().find(query).name == "k08_warp_tile"
 
 
 def test_an_unknown_rung_names_the_closest():
     with pytest.raises(UnknownName, match="k08_warp_tile"):
-        rungs().find("k08_warp_tiles")
+        all_rungs().find("k08_warp_tiles")
 
 
 def test_the_registry_is_a_mapping():
-    assert isinstance(rungs(), Registry) and len(rungs()) == len(list(rungs()))
+    assert isinstance(all_rungs(), Registry) and len(all_rungs()) == len(list(all_rungs()))
 
 
 def test_a_config_too_large_for_an_architecture_is_told_the_nearest_that_fits():

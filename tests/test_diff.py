@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tilewright.arch import get_arch
 from tilewright.cli import app
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.lab import diffing
 from tilewright.lab.diff_command import show
 from tilewright.lab.diffing import compare, compared
@@ -83,7 +83,7 @@ def test_the_hunks_of_two_texts_are_both_texts_in_order(left, right):
     assert all(hunk.same == (hunk.left == hunk.right) for hunk in found)
 
 
-@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+@pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 def test_the_tokens_of_every_line_are_the_line(rung):
     for line in rung.source.splitlines():
         assert "".join(token.text for token in tokens(line)) == line
@@ -116,8 +116,8 @@ def test_neighbours_on_the_ladder_show_the_lines_that_changed(monkeypatch, colum
     added = re.findall(r"^ +\d+ \+ (.*)$", done.stdout, re.MULTILINE)
     assert "  const int row = blockIdx.x * BM + threadIdx.x;" in removed
     assert "  const int row = blockIdx.y * BM + threadIdx.y;" in added
-    assert all(line in rungs().find("k01").source.splitlines() for line in removed)
-    assert all(line in rungs().find("k02").source.splitlines() for line in added)
+    assert all(line in all_rungs().find("k01").source.splitlines() for line in removed)
+    assert all(line in all_rungs().find("k02").source.splitlines() for line in added)
     assert "⋯ 9 lines the same" in done.stdout
 
 
@@ -180,14 +180,14 @@ def test_what_cannot_be_compared_is_one_line_and_status_2(args, words):
 
 
 def timed(rung: str, time_us: float, device: str, size: int, date: str = "2026-01-01", **config: int) -> Record:
-    chosen = rung_config(rungs().find(rung), config)
+    chosen = rung_config(all_rungs().find(rung), config)
     problem = {"m": size, "n": size, "k": size, "layout": "NN", "dtype": "float32", "alpha": 1.0, "beta": 0.0}
     row = Row(rung=chosen.rung.name, problem=problem, config=chosen.values, time_us=time_us, verified=True)
     return Record(command="ladder", environment={"date": date, "device": {"name": device}}, rows=[row])
 
 
 def recorded(*records: Record):
-    left, right = (rung_config(rungs().find(name)) for name in ("k02", "k08"))
+    left, right = (rung_config(all_rungs().find(name)) for name in ("k02", "k08"))
     got = compared(left, right, PROBLEM, get_arch("sm_90a"), records)
     return {f.name: (f.left, f.right, f.factor) for g in got.groups if g.title == "recorded times" for f in g.facts}
 
@@ -227,8 +227,8 @@ def test_the_page_is_well_formed_and_holds_both_texts_whole(tmp_path, pair):
     assert call(*pair, "--html", str(file)).exit_code == 0
     page = Page(file.read_text(encoding="utf-8"))
     for name, column in zip(pair, ("old", "new"), strict=True):
-        assert page.shown[column] == rungs().find(name).source.splitlines()
-        assert rungs().find(name).summary in page.words
+        assert page.shown[column] == all_rungs().find(name).source.splitlines()
+        assert all_rungs().find(name).summary in page.words
 
 
 def test_the_page_needs_nothing_outside_itself():
@@ -240,7 +240,7 @@ def test_the_page_needs_nothing_outside_itself():
 
 
 def test_what_stands_in_a_text_is_never_markup():
-    left, right = (rung_config(rungs().find(name)) for name in ("k01", "k02"))
+    left, right = (rung_config(all_rungs().find(name)) for name in ("k01", "k02"))
     hostile = '</code></div><script>alert("&lt;")</script> <b title=\'"\'>'
     evil = dataclasses.replace(right.rung, source=f"// {hostile}\nint x;\n", summary=hostile)
     comparison = compared(left, right, PROBLEM, get_arch("sm_90a"), [])

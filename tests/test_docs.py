@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.declare import discover, rung_config, rungs
+from tilewright.declare import all_rungs, discover, rung_config
 from tilewright.declare.registry import RUNGS_DIR
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.verifying import emulator_settings, sweep
@@ -32,7 +32,7 @@ def test_the_rung_in_contributing_is_two_new_files_and_works(tmp_path):
     shutil.copytree(RUNGS_DIR, folder, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run(["git", "apply", "-"], input=diff, text=True, cwd=tmp_path, check=True)
     found = discover(folder)
-    assert set(found) - set(rungs()) == {"k90_two_columns"}
+    assert set(found) - set(all_rungs()) == {"k90_two_columns"}
     config = rung_config(found.find("k90"))
     Verdict(tuple(sweep(config, emulator_settings("default", 0)[0]))).raise_if_wrong()
 
@@ -43,11 +43,11 @@ def test_the_readmes_tables_are_the_records():
 
 def test_the_ladder_document_is_what_declarations_and_records_say():
     written = (ROOT / "docs" / "ladder.md").read_text(encoding="utf-8")
-    assert written == ladder_document(rungs(), load_records())
+    assert written == ladder_document(all_rungs(), load_records())
 
 
 def test_the_picture_counts_the_tiles_of_each_level():
-    drawn = draw_tiles(rung_config(rungs().find("k08")).constants)
+    drawn = draw_tiles(rung_config(all_rungs().find("k08")).constants)
     for words in (
         "CTA tile 128×64",
         "= 2×2 warp tiles of 64×32",
@@ -58,7 +58,7 @@ def test_the_picture_counts_the_tiles_of_each_level():
     assert drawn.count("■") == 3 and drawn.count("□") == 3 + 3 + 31
 
 
-@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+@pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 def test_the_readmes_output_has_every_rung_with_its_lesson(rung):
     shown = section("ladder")
     assert re.search(rf"^{rung.name} +✓ exact", shown, re.MULTILINE)

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from tilewright.declare import enumerate_configs, footprint, rung_config, rungs
+from tilewright.declare import all_rungs, enumerate_configs, footprint, rung_config
 from tilewright.errors import InvalidDeclaration
 from tilewright.facts.footprint import lane_offsets, warp_accesses
 from tilewright.problem import Problem
 
 PROBLEM = Problem(m=4096, n=4096, k=4096)
-K08 = rungs().find("k08")
+K08 = all_rungs().find("k08")
 
 
 def access(config, name: str, kind: str, problem=PROBLEM):
@@ -19,7 +19,7 @@ def access(config, name: str, kind: str, problem=PROBLEM):
 
 
 def declared(rung_name: str, name: str, kind: str):
-    return access(rung_config(rungs().find(rung_name)), name, kind)
+    return access(rung_config(all_rungs().find(rung_name)), name, kind)
 
 
 def shared(offset: str, *, elements: int = 1, kind: str = "shared load"):
@@ -88,13 +88,13 @@ def test_wavefronts_of_shared_loads(offset, elements, wavefronts, ways):
 
 
 def test_leading_dimensions_count_in_global_memory():
-    config = rung_config(rungs().find("k01"))
+    config = rung_config(all_rungs().find("k01"))
     close = access(config, "A", "global load", Problem(m=64, n=64, k=4))
     assert (close.sectors, close.span_bytes) == (16, 31 * 16 + 4)
 
 
 def test_a_narrow_block_puts_several_rows_in_a_warp():
-    config = rung_config(rungs().find("k02"), {"BN": 8})
+    config = rung_config(all_rungs().find("k02"), {"BN": 8})
     assert lane_offsets(config.rung.footprints[0], config, PROBLEM) == [lane // 8 * 4096 for lane in range(32)]
 
 

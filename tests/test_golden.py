@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.compile.binary import Binary
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import Missing
 from tilewright.facts.disassemble import disassemble, nvdisasm
 from tilewright.facts.footprint import warp_accesses
@@ -30,7 +30,7 @@ each_row = pytest.mark.parametrize(("record", "row"), ROWS or NONE_YET)
 
 
 def of(record, row):
-    return rung_config(rungs().find(row["rung"]), row["config"]), Problem(**record["problem"])
+    return rung_config(all_rungs().find(row["rung"]), row["config"]), Problem(**record["problem"])
 
 
 def code_of(record, row):

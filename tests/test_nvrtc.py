@@ -9,7 +9,7 @@ from tilewright.compile import headers, nvrtc
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin, cubin_key
 from tilewright.compile.source import kernel_source
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed
 from tilewright.facts.static import static_row
@@ -21,7 +21,7 @@ FULL = Problem(m=250, n=251, k=257, beta=0.5, epilogue=Epilogue(("bias", "relu")
 
 
 @pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda a: a.name)
-@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+@pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
     config = rung_config(rung)
     config.require_arch(arch)
@@ -32,7 +32,7 @@ def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
     assert binary.resources.smem_bytes == config.scope["static_smem_bytes"]
 
 
-@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+@pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 def test_every_specialisation_compiles_without_warnings(rung):
     config = rung_config(rung)
     for mode in ("specialised", "runtime", "always_read"):
@@ -40,7 +40,7 @@ def test_every_specialisation_compiles_without_warnings(rung):
 
 
 def registers_of(query, arch=SM_90A, **settings):
-    config = rung_config(rungs().find(query), settings)
+    config = rung_config(all_rungs().find(query), settings)
     return compile_cubin(kernel_source(config, PROBLEM), arch).resources.registers
 
 
@@ -62,7 +62,7 @@ def test_registers_are_in_the_range_that_occupancy_rests_on(query, least, most):
 
 
 def test_the_second_launch_bound_is_absent_at_zero_and_moves_registers_on_some_architectures_only():
-    k11 = rungs().find("k11")
+    k11 = all_rungs().find("k11")
     one_argument = k11.source.replace("__launch_bounds__(NUM_THREADS, MIN_CTAS)", "__launch_bounds__(NUM_THREADS)")
     assert one_argument != k11.source
     config = rung_config(k11)
@@ -75,7 +75,7 @@ def test_the_second_launch_bound_is_absent_at_zero_and_moves_registers_on_some_a
 
 @pytest.mark.parametrize("query", ["k06", "k07"])
 def test_a_thread_tile_of_16_by_16_spills_and_is_refused_with_the_number(query):
-    config = rung_config(rungs().find(query), {"TM": 16, "TN": 16})
+    config = rung_config(all_rungs().find(query), {"TM": 16, "TN": 16})
     binary = compile_cubin(kernel_source(config, PROBLEM), SM_90A)
     assert binary.resources.spill_bytes > 1000
     row = static_row(config, PROBLEM, SM_90A, binary)
@@ -84,7 +84,7 @@ def test_a_thread_tile_of_16_by_16_spills_and_is_refused_with_the_number(query):
 
 
 def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_path):
-    source = kernel_source(rung_config(rungs().find("k08")), PROBLEM)
+    source = kernel_source(rung_config(all_rungs().find("k08")), PROBLEM)
     keys = {
         cubin_key(source, SM_90A),
         cubin_key(source, get_arch("sm_80")),
@@ -103,7 +103,7 @@ def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_
 
 
 def test_a_broken_kernel_gives_the_compilers_message_with_its_own_line():
-    source = kernel_source(rung_config(rungs().find("k02")), PROBLEM)
+    source = kernel_source(rung_config(all_rungs().find("k02")), PROBLEM)
     line = next(i for i, text in enumerate(source.text.split("#line 1")[1].splitlines()) if "write_result" in text)
     broken = dataclasses.replace(source, text=source.text.replace("write_result<", "write_nothing<"))
     with pytest.raises(CompileFailed, match=rf"k02_coalesced.cu\({line}\): error.*write_nothing"):
@@ -111,7 +111,7 @@ def test_a_broken_kernel_gives_the_compilers_message_with_its_own_line():
 
 
 def test_a_config_no_rule_has_seen_still_fails_to_compile():
-    source = kernel_source(rung_config(rungs().find("k08")), PROBLEM)
+    source = kernel_source(rung_config(all_rungs().find("k08")), PROBLEM)
     smuggled = dataclasses.replace(source, text=source.text.replace("constexpr int WM = 64", "constexpr int WM = 48"))
     with pytest.raises(CompileFailed, match="warps tile the CTA tile"):
         compile_cubin(smuggled, SM_90A)

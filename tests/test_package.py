@@ -10,7 +10,7 @@ import pytest
 
 import tilewright
 from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR
-from tilewright.declare import rungs
+from tilewright.declare import all_rungs
 from tilewright.record import RECORDS_DIR
 from tilewright.run.args import GemmArgs
 
@@ -50,7 +50,7 @@ def test_what_kernels_and_emulator_are_built_from_comes_with_the_package():
 
 
 def test_kernels_include_our_headers_only_so_no_toolkit_is_needed():
-    texts = [rung.source for rung in rungs().values()] + [p.read_text() for p in INCLUDE_DIR.rglob("*.cuh")]
+    texts = [rung.source for rung in all_rungs().values()] + [p.read_text() for p in INCLUDE_DIR.rglob("*.cuh")]
     included = {name for text in texts for name in re.findall(r'#include\s+[<"]([^>"]+)', text)}
     assert {name for name in included if not name.startswith("tilewright/")} == {"device.hpp", "warp_functions.hpp"}
     platform = (INCLUDE_DIR / "tilewright" / "platform.cuh").read_text()
@@ -85,3 +85,22 @@ def test_readme_and_ci_run_the_same_command():
     root = Path(__file__).parent.parent
     last = (root / ".ci" / "run").read_text().strip().splitlines()[-1]
     assert last in (root / "README.md").read_text()
+
+
+def test_public_names_stay_what_they_are_once_used():
+    """A subpackage of the same name would take a public name's place when it is first imported."""
+    code = (
+        "import tilewright as tw\n"
+        "before = {name: getattr(tw, name) for name in tw.__all__}\n"
+        "tw.rung_config(tw.all_rungs().find('k12'))\n"
+        "import tilewright.cli, tilewright.lab.ladder\n"
+        "print(all(getattr(tw, name) is value for name, value in before.items()))\n"
+    )
+    assert python(code).stdout.strip() == "True"
+
+
+def test_the_readmes_python_runs():
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    done = python(block + "\nassert (out == 32).all() and len(fits) > 1000 and tw.all_rungs().find('k12')\n")
+    assert done.returncode == 0, done.stderr

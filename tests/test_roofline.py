@@ -3,14 +3,14 @@
 import pytest
 
 from tilewright.arch import get_arch
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import UnknownName
 from tilewright.facts.counts import counts
 from tilewright.facts.roofline import CARDS, card_of_arch, get_card, roofline
 from tilewright.problem import Problem
 
 CUBE = Problem(m=4096, n=4096, k=4096)
-K08 = rung_config(rungs().find("k08"))
+K08 = rung_config(all_rungs().find("k08"))
 ARTICLES = get_card("RTX 5080")
 
 
@@ -27,7 +27,10 @@ def test_the_articles_figures_for_warp_tiling():
 
 
 def test_the_articles_access_counts():
-    oblong, square = counts(K08, CUBE), counts(rung_config(rungs().find("k08"), {"BN": 128, "WN": 64, "TN": 8}), CUBE)
+    oblong, square = (
+        counts(K08, CUBE),
+        counts(rung_config(all_rungs().find("k08"), {"BN": 128, "WN": 64, "TN": 8}), CUBE),
+    )
     assert (oblong.global_loads_per_result, square.global_loads_per_result) == (96, 64)
     assert oblong.shared_loads_per_result == 4096 / 4
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tilewright.declare import enumerate_configs, rung_config, rungs
+from tilewright.declare import all_rungs, enumerate_configs, rung_config
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
 from tilewright.facts.counts import counts
@@ -18,7 +18,7 @@ from tilewright.verify import Verdict, verify
 from tilewright.verify.layers import check_case, make_case
 from tilewright.verify.operands import make_operands
 
-RUNGS = pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+RUNGS = pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 
 
 @RUNGS
@@ -33,7 +33,7 @@ def results(config):
 
 
 def few_configs():
-    for rung in (r for r in rungs().values() if r.kernel is None):
+    for rung in (r for r in all_rungs().values() if r.kernel is None):
         configs = [c for c in enumerate_configs(rung) if c.values != rung_config(rung).values and results(c) <= 128]
         for config in random.Random(rung.number).sample(configs, min(3, len(configs))):
             yield pytest.param(config, id=f"{rung.name} {config}")
@@ -68,7 +68,7 @@ def test_an_epilogue_is_applied_before_the_one_rounding(rung):
     ],
 )
 def test_accesses_for_one_result_are_those_that_the_lesson_counts(query, global_loads, shared_loads):
-    made = counts(rung_config(rungs().find(query)), Problem(m=4096, n=4096, k=4096))
+    made = counts(rung_config(all_rungs().find(query)), Problem(m=4096, n=4096, k=4096))
     assert (made.global_loads_per_result, made.shared_loads_per_result) == (global_loads, shared_loads)
 
 
@@ -79,7 +79,7 @@ def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
     from tilewright.run.call import grid_of
     from tilewright.verify.device import run_on
 
-    config = rung_config(rungs().find("k08"))
+    config = rung_config(all_rungs().find("k08"))
     for beta in (0.0, 0.5):
         problem = Problem(m=128, n=64, k=32, beta=beta)
         binary = compile_host(host_source(kernel_source(config, problem, beta_mode=mode)))
@@ -93,7 +93,7 @@ def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
 
 
 def test_off_tile_sizes_are_refused_by_the_rung_without_guards_before_any_launch():
-    config = rung_config(rungs().find("k08"))
+    config = rung_config(all_rungs().find("k08"))
     for fields in ({"m": 127}, {"n": 63}, {"k": 31}):
         with pytest.raises(InvalidProblem, match="has no guards"):
             config.require_problem(Problem(**{"m": 128, "n": 64, "k": 32, **fields}))
@@ -103,7 +103,7 @@ SYNCHRONISATION = re.compile(r"(?:__syncthreads|cp_async_commit|cp_async_wait<\d
 
 
 def synchronisations():
-    for rung in rungs().values():
+    for rung in all_rungs().values():
         for match in SYNCHRONISATION.finditer(rung.source):
             line = rung.source[: match.start()].count("\n") + 1
             without = rung.source[: match.start()] + ";" + rung.source[match.end() :]
@@ -119,7 +119,7 @@ def test_each_barrier_commit_and_wait_is_missed_when_it_is_gone(rung, without):
 
 
 def test_a_copy_into_the_stage_still_being_read_is_noticed():
-    k11 = rungs().find("k11")
+    k11 = all_rungs().find("k11")
     early = k11.source.replace("copy_b(next.Bs, b, ldb);", "copy_b(stages[current].Bs, b, ldb);")
     config = rung_config(dataclasses.replace(k11, source=early))
     assert early != k11.source

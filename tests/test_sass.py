@@ -8,7 +8,7 @@ from tilewright.arch import ARCHS, get_arch
 from tilewright.compile.binary import Binary
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import Missing
 from tilewright.facts import disassemble as disassembler
 from tilewright.facts.disassemble import disassemble
@@ -20,7 +20,7 @@ from tilewright.problem import Problem
 
 DATA = Path(__file__).parent / "data"
 PROBLEM = Problem(m=512, n=512, k=512)
-K02, K04, K08 = (rung_config(rungs().find(name)) for name in ("k02", "k04", "k08"))
+K02, K04, K08 = (rung_config(all_rungs().find(name)) for name in ("k02", "k04", "k08"))
 FINAL = {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 2, "TM": 16, "TN": 4, "NUM_THREADS": 128}
 
 
@@ -178,7 +178,7 @@ def test_loops_of_unknown_length_are_said_and_predict_nothing():
 
 @needs_nvdisasm
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+@pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 def test_every_rungs_main_loop_has_the_fmas_of_its_declaration(rung, arch):
     config = rung_config(rung)
     loop = main_loop(compiled(config, arch), config)
@@ -201,7 +201,7 @@ def test_the_warp_tile_issues_what_its_shape_asks_for():
 
 @needs_nvdisasm
 def test_the_tall_thread_tile_feeds_2048_fmas_with_96_wide_loads():
-    config = rung_config(rungs().find("k08"), FINAL)
+    config = rung_config(all_rungs().find("k08"), FINAL)
     mix = whole(main_loop(compiled(config), config).mix)
     assert mix == {"FFMA": 2048, "LDS.128": 96, "STS.32": 16, "STS.128": 4, "LDG.128": 8, "BAR": 2}
 

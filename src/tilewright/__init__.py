@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewright.arch import ARCHS, ArchSpec, Occupancy, get_arch, occupancy
     from tilewright.compile.nvrtc import compile_cubin
     from tilewright.compile.source import kernel_source
-    from tilewright.declare import Config, Param, Requires, Rung, discover, enumerate_configs, rung_config, rungs
+    from tilewright.declare import Config, Param, Requires, Rung, all_rungs, discover, enumerate_configs, rung_config
     from tilewright.epilogue import Epilogue
     from tilewright.problem import Problem
     from tilewright.run.call import gemm_with
@@ -27,7 +27,7 @@ _HOMES = {
     "tilewright.compile.source": ("kernel_source",),
     "tilewright.declare": (
         *("Config", "Param", "Requires", "Rung"),
-        *("discover", "enumerate_configs", "rung_config", "rungs"),
+        *("discover", "enumerate_configs", "rung_config", "all_rungs"),
     ),
     "tilewright.epilogue": ("Epilogue",),
     "tilewright.problem": ("Problem",),
@@ -51,6 +51,7 @@ __all__ = [
     "Requires",
     "Rung",
     "Verdict",
+    "all_rungs",
     "compile_cubin",
     "discover",
     "enumerate_configs",
@@ -59,7 +60,6 @@ __all__ = [
     "kernel_source",
     "occupancy",
     "rung_config",
-    "rungs",
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.declare.tensor_map import ELEMENT_BYTES, SPAN_BYTES, TensorMap
 from tilewright.errors import InvalidProblem, LaunchFailed
 from tilewright.lab.verifying import Setting, cuda_run, emulator_run, sweep
@@ -23,7 +23,7 @@ from tilewright.verify.operands import make_operands
 
 pytestmark = pytest.mark.gpu
 KERNELS = Path(__file__).parent.parent / "kernels"
-RUNGS = pytest.mark.parametrize("rung", rungs().values(), ids=lambda r: r.name)
+RUNGS = pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda r: r.name)
 CUDA = Setting("GPU", CudaBackend)
 
 

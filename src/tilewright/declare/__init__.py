@@ -3,7 +3,7 @@
 from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import Footprint, footprint
-from tilewright.declare.registry import Registry, discover, rungs
+from tilewright.declare.registry import Registry, all_rungs, discover
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
 from tilewright.declare.rung import (
     Param,
@@ -31,6 +31,7 @@ __all__ = [
     "Search",
     "Step",
     "accesses",
+    "all_rungs",
     "arch_rule",
     "binary_rule",
     "config_rule",
@@ -42,7 +43,6 @@ __all__ = [
     "nearest_config",
     "problem_rule",
     "rung_config",
-    "rungs",
     "shared",
     "with_defaults",
 ]

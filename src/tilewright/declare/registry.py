@@ -135,6 +135,6 @@ def _check_below(step: Step, below: Step | None) -> None:
 
 
 @cache
-def rungs() -> Registry:
+def all_rungs() -> Registry:
     """The rungs that come with tilewright."""
     return discover(RUNGS_DIR)

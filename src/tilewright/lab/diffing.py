@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright.arch import ArchSpec, get_arch
-from tilewright.declare import Config, rung_config, rungs
+from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidConfig
 from tilewright.facts.counts import counts
 from tilewright.lab.ladder import Plan, compiled_row
@@ -87,7 +87,7 @@ def compare(
 
     Raises UnknownName, InvalidConfig (also where both are the same), InvalidProblem, CompileFailed.
     """
-    registry = rungs()
+    registry = all_rungs()
     chosen = registry.find(first), registry.find(second or first)
     parsed = parse_side_settings(settings, *chosen, registry)
     left, right = (rung_config(rung, own) for rung, own in zip(chosen, parsed, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.arch import ARCHS, ArchSpec, get_arch
-from tilewright.declare import Rung, rungs
+from tilewright.declare import Rung, all_rungs
 from tilewright.errors import InvalidConfig
 from tilewright.facts.roofline import Card, card_of_arch, get_card
 from tilewright.lab.inspect_table import print_table, table_rows
@@ -33,12 +33,12 @@ class InspectRequest:
 
 def run_inspect(request: InspectRequest, *, as_json: bool) -> int:
     """Print what is known of what was asked for. Returns the exit status."""
-    chosen = list(rungs().values()) if request.rung == EVERY else [rungs().find(request.rung)]
+    chosen = list(all_rungs().values()) if request.rung == EVERY else [all_rungs().find(request.rung)]
     card = get_card(request.card) if request.card else None
     if request.rung == EVERY or request.arch == EVERY:
         return _many(request, chosen, card, as_json=as_json)
     arch = _arch(request.arch, card)
-    config = configs_of(chosen, parse_settings(request.settings, chosen, rungs()))[0]
+    config = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))[0]
     problem = sized_problem(*(DEFAULT_SIZE if size is None else size for size in request.sizes))
     found = inspect_config(config, arch, problem, card or card_of_arch(arch.name))
     if as_json:
@@ -61,7 +61,7 @@ def _many(request: InspectRequest, chosen: list[Rung], card: Card | None, *, as_
     if card is not None:
         raise InvalidConfig(f"--card {card.name}: a roofline is shown for one rung on one architecture; name both")
     archs = list(ARCHS.values()) if request.arch == EVERY else [_arch(request.arch, None)]
-    configs = configs_of(chosen, parse_settings(request.settings, chosen, rungs()))
+    configs = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))
     problem = sized_problem(*(DEFAULT_SIZE if size is None else size for size in request.sizes))
     with standard_error().status(f"compiling {len(configs) * len(archs)} kernels"):
         rows = table_rows(configs, archs, problem)

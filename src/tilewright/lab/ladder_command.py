@@ -9,7 +9,7 @@ from rich.text import Text
 from tilewright.arch import get_arch
 from tilewright.compile.batch import usable_cores
 from tilewright.compile.nvrtc import nvrtc_version
-from tilewright.declare import Config, Registry, Rung, rungs
+from tilewright.declare import Config, Registry, Rung, all_rungs
 from tilewright.lab.ladder import Plan, emulated_ladder
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import RowPrinter, emulator_columns, gpu_columns
@@ -44,8 +44,8 @@ class LadderRequest:
 
     def configs(self) -> list[Config]:
         """The configs asked for, in the ladder's order. Raises UnknownName, InvalidConfig."""
-        chosen = _chosen(self.rungs, rungs())
-        return configs_of(chosen, parse_settings(self.settings, chosen, rungs()))
+        chosen = _chosen(self.rungs, all_rungs())
+        return configs_of(chosen, parse_settings(self.settings, chosen, all_rungs()))
 
 
 def _chosen(queries: list[str], registry: Registry) -> list[Rung]:

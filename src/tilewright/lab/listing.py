@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from tilewright.declare import Rung, Search, Step, enumerate_configs, rung_config, rungs
+from tilewright.declare import Rung, Search, Step, all_rungs, enumerate_configs, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.output import print_json, standard_output
 from tilewright.lab.picture import draw_tiles
@@ -19,7 +19,7 @@ from tilewright.record import SCHEMA, load_records
 
 def show_rungs(query: str | None, *, as_json: bool) -> int:
     """Print every rung in a line or two, or the one called `query` whole. Returns the exit status."""
-    chosen = list(rungs().steps) if query is None else [rungs().find_step(query)]
+    chosen = list(all_rungs().steps) if query is None else [all_rungs().find_step(query)]
     if as_json:
         print_json({"schema": SCHEMA, "command": "rungs", "rows": [described(step) for step in chosen]})
         return 0
@@ -75,7 +75,7 @@ def _print_lesson(console: Console, step: Step) -> None:
 
 
 def _print_space(console: Console, search: Search) -> None:
-    searched = rungs().find(search.builds_on or "")
+    searched = all_rungs().find(search.builds_on or "")
     points = math.prod(len(param.values) for param in searched.params)
     valid = sum(1 for _ in enumerate_configs(searched))
     line = f"\n{searched.name}: {points} combinations of its parameters' values, {valid} of them valid"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.declare import rungs
+from tilewright.declare import all_rungs
 from tilewright.lab.render import duration, percent, share
 from tilewright.record import Record, Row
 
@@ -48,4 +48,4 @@ def changed_settings(row: Row) -> dict[str, int]:
 
 
 def _defaults(rung: str) -> dict[str, int]:
-    return {p.name: p.default for p in rungs()[rung].params} if rung in rungs() else {}
+    return {p.name: p.default for p in all_rungs()[rung].params} if rung in all_rungs() else {}

@@ -6,7 +6,7 @@ import itertools
 
 from rich.text import Text
 
-from tilewright.declare import Config, rungs
+from tilewright.declare import Config, all_rungs
 from tilewright.errors import LaunchFailed
 from tilewright.facts.static import bare_row
 from tilewright.lab.ladder import failed, judged
@@ -24,8 +24,8 @@ def run_verify(
     query: str, settings: list[str], backend: str, device_id: int, schedule: str, seed: int, *, as_json: bool
 ) -> int:
     """Verify one config and print every layer's outcome under each setting. Returns the exit status."""
-    rung = rungs().find(query)
-    config = configs_of([rung], parse_settings(settings, [rung], rungs()))[0]
+    rung = all_rungs().find(query)
+    config = configs_of([rung], parse_settings(settings, [rung], all_rungs()))[0]
     if choose_backend(backend) == "cuda":
         chosen = [Setting(f"GPU {device_id}", lambda: CudaBackend(device_id))]
     else:

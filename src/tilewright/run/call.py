@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
-from tilewright.declare import Config, Rung, rung_config, rungs
+from tilewright.declare import Config, Rung, all_rungs, rung_config
 from tilewright.errors import InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.run.args import gemm_args
@@ -157,7 +157,7 @@ def gemm_with(
     view_a, view_b, view_out = view_of("A", a), view_of("B", b), view_of("out", out)
     view_c = view_of("C", c) if c is not None else None
     problem = problem_of(view_a, view_b, view_c, view_out, alpha=alpha, beta=beta)
-    config = rung_config(rungs().find(rung) if isinstance(rung, str) else rung, settings)
+    config = rung_config(all_rungs().find(rung) if isinstance(rung, str) else rung, settings)
     config.require_problem(problem)
     if view_out.device_id >= 0 and backend in (None, "cuda"):
         _on_device(config, problem, [view_a, view_b, view_c, view_out], stream, out)
