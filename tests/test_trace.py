@@ -15,7 +15,7 @@ from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
-from tilewright.declare import Config, rung_config, rungs
+from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.emulator.banks import wavefronts
 from tilewright.emulator.elf import shared_arrays
 from tilewright.emulator.trace import Trace
@@ -76,7 +76,7 @@ def failing_probe(body: str, watch: Watch, **options) -> Trace:
 
 
 def config_of(query: str) -> Config:
-    return rung_config(rungs().find(query))
+    return rung_config(all_rungs().find(query))
 
 
 def trace_gemm(binary: Binary, problem: Problem, grid: Grid, watch: Watch, **options) -> Trace:

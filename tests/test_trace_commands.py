@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tilewright.cli import app
-from tilewright.declare import rung_config, rungs
+from tilewright.declare import all_rungs, rung_config
 from tilewright.lab import races_command, tracing
 from tilewright.lab.races_command import distinct_problems
 from tilewright.lab.tracing import declared_matrices, small_problem
@@ -76,7 +76,7 @@ def test_a_race_is_told_with_its_lines_and_fails(monkeypatch):
 
     original = tracing.kernel_source
     monkeypatch.setattr(tracing, "kernel_source", without_barrier)
-    config = rung_config(rungs().find("k04"))
+    config = rung_config(all_rungs().find("k04"))
     monkeypatch.setattr(races_command, "distinct_problems", lambda _: [small_problem(config)])
     done = call("verify", "k04", "--races", "--schedule", "reverse", "--json")
     assert done.exit_code == 1
@@ -97,7 +97,7 @@ def test_the_emulated_ladder_counts_sectors_and_wavefronts():
 
 
 def test_problems_that_differ_in_scale_only_are_traced_once():
-    problems = distinct_problems(rung_config(rungs().find("k08")))
+    problems = distinct_problems(rung_config(all_rungs().find("k08")))
     assert len({(p.m, p.n, p.k, p.batch, p.beta == 0, p.lda, p.batch_stride_b) for p in problems}) == len(problems)
 
 

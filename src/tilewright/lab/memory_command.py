@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.declare import Config, rungs
+from tilewright.declare import Config, all_rungs
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Watch
 from tilewright.facts.static import bare_row
@@ -31,8 +31,8 @@ class MemoryRequest:
 
 def inspect_memory(request: MemoryRequest, *, as_json: bool) -> int:
     """Trace one launch and print its accesses by source line. Returns the exit status."""
-    rung = rungs().find(request.rung)
-    config = configs_of([rung], parse_settings(request.settings, [rung], rungs()))[0]
+    rung = all_rungs().find(request.rung)
+    config = configs_of([rung], parse_settings(request.settings, [rung], all_rungs()))[0]
     problem = _problem(config, request.sizes)
     trace, failure = trace_config(config, problem, Watch(events=request.picture.wanted))
     if failure is not None:

@@ -6,7 +6,7 @@ import itertools
 
 from rich.text import Text
 
-from tilewright.declare import Config, rungs
+from tilewright.declare import Config, all_rungs
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import InvalidConfig
 from tilewright.facts.static import bare_row
@@ -24,8 +24,8 @@ FAILURE = "UnsafeMemory"
 
 def verify_races(query: str, settings: list[str], schedule: str, seed: int, *, as_json: bool) -> int:
     """Check one config for races and the like and print what is found. Returns the exit status."""
-    rung = rungs().find(query)
-    config = configs_of([rung], parse_settings(settings, [rung], rungs()))[0]
+    rung = all_rungs().find(query)
+    config = configs_of([rung], parse_settings(settings, [rung], all_rungs()))[0]
     chosen = [name for name in SCHEDULES if schedule in (name, "all")]
     if not chosen:
         raise InvalidConfig(f"--schedule {schedule}: must be one of {', '.join(SCHEDULES)} or all")
