@@ -112,6 +112,14 @@ def test_an_arrival_of_copies_orders_the_copies_before_it_and_nothing_else(trace
     assert raced(trace(body, threads=64, async_completion=completion)) == found
 
 
+@pytest.mark.parametrize(("wait", "found"), [("mbarrier_wait(&full, 0);", set()), ("", {"s"})])
+def test_copies_that_one_warp_has_waited_for_are_there_for_all_after_a_barrier(trace, wait, found):
+    body = PHASES.replace("COUNT", "32")
+    body += "if (warp == 0) { cp_async<4>(&s[lane], &args.x[lane]); cp_async_mbarrier_arrive_noinc(&full); }"
+    body += f"else {{ {wait} }} __syncthreads(); args.y[t] = s[31 - lane];"
+    assert raced(trace(body, threads=64)) == found
+
+
 def test_groups_are_counted_beside_arrivals_of_copies(trace):
     body = PHASES.replace("COUNT", "32")
     body += "cp_async<4>(&s[lane], &args.x[lane]); cp_async_mbarrier_arrive_noinc(&full); cp_async_commit();"
