@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from tilewright.arch import ArchSpec
 from tilewright.compile.batch import in_parallel, usable_cores
 from tilewright.compile.binary import Binary
-from tilewright.compile.host import find_compiler
+from tilewright.compile.host import find_compiler, runner
 from tilewright.compile.nvrtc import nvrtc_version
+from tilewright.compile.traced import traced_runner
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem, TilewrightError
 from tilewright.facts.static import bare_row, static_row
@@ -125,6 +126,7 @@ def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
         ),
     )
     cases = cases_at_size(plan.problem)
+    list(in_parallel(lambda build_runner: build_runner(), (traced_runner, runner)))  # the slowest builds, side by side
     for config, (row, binary) in zip(plan.configs, in_parallel(build, plan.configs), strict=True):
         if binary is not None:
             row = attempt(config, plan.problem, lambda r=row, c=config: _emulated(r, c, cases))  # type: ignore[misc]
