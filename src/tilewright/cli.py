@@ -72,7 +72,7 @@ def ladder(
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
     as_json: Json = False,
 ) -> int:
-    """Run every rung: timed against cuBLAS on a GPU (4096³), verified in the emulator without one (256³)."""
+    """Verify every rung and, on a GPU, time it against cuBLAS. Sizes default to 4096³ on a GPU, else to 256³."""
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
     request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget)
@@ -106,7 +106,7 @@ def inspect(
     svg: Svg = None,
     as_json: Json = False,
 ) -> int:
-    """Explain a config: rules, registers, occupancy, instructions, accesses, roofline. Needs no GPU, no C++ compiler.
+    """Explain a config from its declaration and its binary. Needs no GPU and no C++ compiler.
 
     With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
     """
@@ -135,7 +135,7 @@ def diff(
     html: Annotated[Path | None, typer.Option("--html", help="Also write one page that needs no network.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Compare two rungs, or two settings of one: text, parameters, accesses, resources, times. Needs no GPU."""
+    """Compare two rungs, or two settings of one. Text, parameters, accesses, resources, times; needs no GPU."""
     from tilewright.lab.diff_command import show
     from tilewright.lab.diffing import compare
 
@@ -159,7 +159,7 @@ def verify(
     races: Annotated[bool, typer.Option("--races", help="In the emulator: check order and place instead.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Check a rung by every layer: exact integers, error bounds, probes, special values, same bits again.
+    """Check a rung by every layer, under every schedule.
 
     With --races: races, uninitialised reads and misplaced accesses, each with its lines and threads.
     """
@@ -188,7 +188,7 @@ def trace(
     svg: Svg = None,
     as_json: Json = False,
 ) -> int:
-    """Run your own kernel in the emulator: banks, sectors, races, uninitialised reads and misplaced accesses."""
+    """Run your own kernel in the emulator and watch it. Banks, sectors, races, uninitialised and misplaced accesses."""
     from tilewright.lab.memory_table import Picture
     from tilewright.lab.trace_command import TraceRequest, trace_own
 
@@ -199,7 +199,7 @@ def trace(
 
 @command
 def ceilings(device: Device = 0, as_json: Json = False) -> int:
-    """Measure what a GPU can do at most: FMA pipe, shared memory, L2, DRAM. Needs a GPU."""
+    """Measure what a GPU can do at most. FMA pipe, shared memory, L2 and DRAM."""
     from tilewright.lab.ceilings_command import run_ceilings
 
     return run_ceilings(device, as_json=as_json)
@@ -207,7 +207,7 @@ def ceilings(device: Device = 0, as_json: Json = False) -> int:
 
 @command
 def doctor(as_json: Json = False) -> int:
-    """Say what this machine has, what it lacks and how to get it."""
+    """Say what this machine has, lacks, and how to get it."""
     from tilewright.lab.doctor import run_doctor
 
     return run_doctor(as_json=as_json)
