@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tilewright.arch import get_arch
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
-from tilewright.lab import diffing
+from tilewright.errors import Missing
 from tilewright.lab.diff_command import show
 from tilewright.lab.diffing import compare, compared
 from tilewright.lab.source_diff import hunks, tokens
@@ -202,20 +202,22 @@ def test_recorded_times_are_paired_by_device_size_and_config():
     assert recorded(newer, *both) == {"X, 1024³": ("400 µs", "80 µs", "×0.2")}
 
 
-def test_instruction_counts_are_shown_where_both_rows_have_them(monkeypatch, capsys):
-    real = diffing.compiled_row
-
-    def counted(plan, config):
-        mix = {"FFMA": 64, "LDS": 8} if config.rung.number == 2 else {"FFMA": 128, "LDS.128": 4}
-        return dataclasses.replace(real(plan, config), sass=mix)
-
-    assert "instructions of the main loop" not in call("k02", "k08").stdout
-    monkeypatch.setattr(diffing, "compiled_row", counted)
-    got = compare("k02", "k08", [], "sm_90a", (None, None, None))
+def test_instruction_counts_of_both_main_loops_stand_side_by_side(capsys):
+    got = compare("k08", "k10", [], "sm_90a", (None, None, None))
     show(got, as_json=False)
-    assert re.search(r"FFMA +64 +128 +×2", capsys.readouterr().out)
-    assert fact(got, "instructions of the main loop", "LDS.128") == ("0", "4", "")
-    assert "LDS.128" in Page(diff_page(got)).words
+    shown = capsys.readouterr().out
+    assert "one K-tile of 16" in shown and re.search(r"FFMA +1024 +1024", shown)
+    assert fact(got, "instructions of the main loop", "LDS.64") == ("0", "32", "")
+    assert "LDS.64" in Page(diff_page(got)).words
+
+
+def test_without_a_disassembler_the_absence_is_said(monkeypatch, capsys):
+    def missing(*_):
+        raise Missing("no nvdisasm: pip install 'tilewright[sass]'")
+
+    monkeypatch.setattr("tilewright.lab.inspecting.disassemble", missing)
+    show(compare("k08", "k10", [], "sm_90a", (None, None, None)), as_json=False)
+    assert "pip install 'tilewright[sass]'" in capsys.readouterr().out
 
 
 # --- the page

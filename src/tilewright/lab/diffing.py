@@ -13,7 +13,7 @@ from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidConfig
 from tilewright.facts.counts import counts
-from tilewright.lab.ladder import Plan, compiled_row
+from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
 from tilewright.lab.settings import parse_side_settings, sized_problem
@@ -102,8 +102,10 @@ def compare(
 
 def compared(left: Config, right: Config, problem: Problem, arch: ArchSpec, records: Iterable[Record]) -> Comparison:
     """The comparison of two configs for one problem and architecture."""
-    plan = Plan(problem, [left, right], arch)
-    a, b = (Side(letter, c, compiled_row(plan, c)) for letter, c in zip("AB", (left, right), strict=True))
+    a, b = (
+        Side(letter, config, inspect_config(config, arch, problem, None).row)
+        for letter, config in zip("AB", (left, right), strict=True)
+    )
     groups = (
         _parameters(a, b),
         _launch(a, b, problem),
@@ -170,11 +172,14 @@ def _resources(a: Side, b: Side, arch: ArchSpec) -> Group:
 
 
 def _instructions(left: Row, right: Row) -> tuple[Group, ...]:
+    title = "instructions of the main loop"
     if left.sass is None or right.sass is None:
-        return ()
+        return (Group(title, (), left.sass_missing or right.sass_missing or ""),)
     names = dict.fromkeys([*left.sass, *right.sass])
-    facts = tuple(_fact(name, left.sass.get(name, 0), right.sass.get(name, 0), "{}") for name in names)
-    return (Group("instructions of the main loop", facts),)
+    facts = tuple(_fact(name, left.sass.get(name, 0), right.sass.get(name, 0), "{:g}") for name in names)
+    apart = f"one {left.sass_unit} (A), one {right.sass_unit} (B)"
+    unit = f"one {left.sass_unit}" if left.sass_unit == right.sass_unit else apart
+    return (Group(title, facts, f"a thread, for {unit}"),)
 
 
 def _recorded(left: Config, right: Config, records: Iterable[Record]) -> Group:
