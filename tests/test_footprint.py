@@ -116,3 +116,13 @@ def test_lanes_own_different_results_in_every_config():
 def test_a_footprint_that_cannot_be_evaluated_is_refused(fields, words):
     with pytest.raises(InvalidDeclaration, match=words):
         dataclasses.replace(K08, footprints=(footprint(*fields),))
+
+
+def test_a_warps_reads_of_bs_are_eight_times_narrower_on_rung_8_than_on_rung_7():
+    """All the accesses of one patch together: 128 columns of the tile, and WSUBN = 16 of them."""
+    spans = {}
+    for query in ("k07", "k08"):
+        config = rung_config(all_rungs().find(query))
+        read = access(config, "Bs", "shared load")
+        spans[query] = (read.span_bytes - read.lane_bytes) // 4 + config.constants["TN"]
+    assert spans == {"k07": 128, "k08": 16}
