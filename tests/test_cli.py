@@ -305,3 +305,16 @@ def test_an_interrupt_ends_with_130_and_breaks_nothing(cold_cache):
     assert [p for p in cold_cache.rglob("*") if p.name.startswith(".writing-")] == []
     again = call("ladder", "--backend", "emulator", *SMALL)
     assert again.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["ladder", "--rung", "k02"], ["rungs", "k08"], ["inspect", "k08"], ["diff", "k01", "k02"]]
+)
+def test_the_c_locale_is_no_obstacle(command, tmp_path):
+    cache = {"TILEWRIGHT_CACHE_DIR": str(tmp_path / "dépôt")}
+    environment = {**os.environ, **cache, "LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run = [sys.executable, "-m", "tilewright", *command]
+    done = subprocess.run(run, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    assert "Traceback" not in done.stderr.decode(errors="replace")
+    assert "×".encode() in done.stdout

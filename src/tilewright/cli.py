@@ -7,6 +7,7 @@ lacks something; 130 interrupted.
 from __future__ import annotations
 
 import functools
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -214,5 +215,8 @@ def doctor(as_json: Json = False) -> int:
 
 
 def main() -> None:
-    """The `tilewright` program."""
+    """The `tilewright` program. Prints UTF-8 whatever the locale says: in the C locale Python would refuse a ×."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     app()
