@@ -12,7 +12,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -164,6 +164,14 @@ def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
     return records
 
 
+def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, Row]]:
+    """Every recorded, verified row of `rung` that has a time, with its record."""
+    for record in records:
+        for row in record.rows:
+            if row.rung == rung and row.time_us is not None and row.verified:
+                yield record, row
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A recorded row with the name of the device it was measured on."""
@@ -176,9 +184,8 @@ def recorded_best(records: Iterable[Record], rung: str, config: dict[str, int] |
     """The recorded, verified time of `rung` with `config` on the largest problem, or None."""
     found = [
         Recorded(record.environment.get("device", {}).get("name", "unknown device"), row)
-        for record in records
-        for row in record.rows
-        if (row.rung, row.config) == (rung, config) and row.time_us is not None and row.verified
+        for record, row in timed_rows(records, rung)
+        if row.config == config
     ]
     return max(found, key=lambda r: r.row.problem["m"] * r.row.problem["n"] * r.row.problem["k"], default=None)
 
@@ -187,9 +194,7 @@ def ceiling(records: Iterable[Record], device: str, name: str) -> Row | None:
     """The newest recorded ceiling `name` ('ceiling_ffma') of the device called `device`, or None."""
     found = [
         (record.environment.get("date", ""), row)
-        for record in records
+        for record, row in timed_rows(records, name)
         if record.command == "ceilings" and record.environment.get("device", {}).get("name") == device
-        for row in record.rows
-        if row.rung == name and row.time_us is not None and row.verified
     ]
     return max(found, key=lambda dated: dated[0])[1] if found else None

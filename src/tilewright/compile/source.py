@@ -21,7 +21,7 @@ def _constants(constants: dict[str, int]) -> str:
 
 
 def _asserts(config: Config) -> str:
-    rules = (r for r in config.rung.rules if r.kind == "config")
+    rules = config.rung.rules_of("config")
     return "".join(f'static_assert({r.expr.cpp}, "{r.expr.text}: {r.reason}");\n' for r in rules)
 
 

@@ -143,7 +143,8 @@ class Config:
     def arch_checks(self, arch: ArchSpec) -> list[Check]:
         """Every architecture rule with its outcome, the rung's own before the common ones."""
         names = self.scope.with_values(arch.names())
-        return [check(r, names) for r in (*self.rung.rules, *COMMON_RULES) if r.kind == "arch"]
+        rules = [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
+        return [check(rule, names) for rule in rules]
 
     def require_arch(self, arch: ArchSpec) -> None:
         """Raise InvalidConfig unless the architecture has the features and limits this config needs."""
@@ -160,7 +161,7 @@ class Config:
 
     def fits(self, arch: ArchSpec) -> bool:
         """Whether config and architecture rules hold and the architecture has what the rung requires."""
-        own = first_failure((r for r in self.rung.rules if r.kind == "config"), self.scope)
+        own = first_failure(self.rung.rules_of("config"), scope_of(self.rung, self.values))
         return own is None and self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
 
     def require_problem(self, problem: Problem) -> None:
@@ -171,15 +172,14 @@ class Config:
         for dtype in (problem.dtype, problem.out_dtype):
             if dtype not in requires.dtypes:
                 raise InvalidProblem(f"{name}: dtype={dtype}: takes {', '.join(requires.dtypes)} only")
-        rules = [r for r in self.rung.rules if r.kind == "problem"]
-        failure = first_failure(rules, self.scope.with_values(problem.names()))
+        failure = first_failure(self.rung.rules_of("problem"), self.scope.with_values(problem.names()))
         if failure is not None:
             raise InvalidProblem(f"{name}: {failure}")
 
     def require_binary(self, arch: ArchSpec, *, registers: int, spill_bytes: int, stack_bytes: int) -> None:
         """Raise InvalidConfig unless what the compiler made of this config can be launched as meant."""
         made = {"registers": registers, "spill_bytes": spill_bytes, "stack_bytes": stack_bytes}
-        rules = [r for r in (*self.rung.rules, *COMMON_RULES) if r.kind == "binary"]
+        rules = [*self.rung.rules_of("binary"), *(r for r in COMMON_RULES if r.kind == "binary")]
         failure = first_failure(rules, self.scope.with_values({**arch.names(), **made}))
         if failure is not None:
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}")

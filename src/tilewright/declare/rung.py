@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import LANE_NAMES, Footprint
-from tilewright.declare.rules import Rule
+from tilewright.declare.rules import Kind, Rule
 from tilewright.declare.step import Step
 from tilewright.errors import InvalidDeclaration
 
@@ -202,6 +202,10 @@ class Rung(Step):
             raise InvalidDeclaration(
                 f"{where}: {expr.text!r} names {', '.join(sorted(unknown))}, which is not known there"
             )
+
+    def rules_of(self, kind: Kind) -> tuple[Rule, ...]:
+        """The rules of one kind, in the order they are checked."""
+        return tuple(rule for rule in self.rules if rule.kind == kind)
 
     @property
     def entry(self) -> str:

@@ -39,7 +39,7 @@ def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
 
     Raises InvalidDeclaration when a rule has no value although every earlier one held.
     """
-    failure = first_failure((r for r in rung.rules if r.kind == "config"), scope_of(rung, values))
+    failure = first_failure(rung.rules_of("config"), scope_of(rung, values))
     if failure is not None and failure.held is None:
         raise InvalidDeclaration(
             f"{rung.name}: {failure.rule.expr.text}: {failure.detail}, and no earlier rule says so"
@@ -48,7 +48,7 @@ def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
 
 
 def _is_valid(rung: Rung, values: Mapping[str, int]) -> bool:
-    return first_failure((r for r in rung.rules if r.kind == "config"), scope_of(rung, values)) is None
+    return first_failure(rung.rules_of("config"), scope_of(rung, values)) is None
 
 
 def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:

@@ -6,7 +6,7 @@ Makes one `Comparison` that the terminal and the page both show. Owns no layout,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilewright.arch import ArchSpec, get_arch
@@ -16,12 +16,12 @@ from tilewright.facts.counts import counts
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
-from tilewright.lab.settings import parse_side_settings, sized_problem
+from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem
 from tilewright.lab.source_diff import Hunk, hunks
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, load_records
 
-DEFAULT_SIZE = 4096
+DEFAULT_SIZES = (4096, 4096, 4096)
 Value = int | float | str | None
 
 
@@ -80,9 +80,7 @@ class Comparison:
         return all(hunk.same for hunk in self.hunks)
 
 
-def compare(
-    first: str, second: str | None, settings: Iterable[str], arch_name: str, sizes: Sequence[int | None]
-) -> Comparison:
+def compare(first: str, second: str | None, settings: Iterable[str], arch_name: str, sizes: Sizes) -> Comparison:
     """Compare the configs asked for; a second rung left out is the first again.
 
     Raises UnknownName, InvalidConfig (also where both are the same), InvalidProblem, CompileFailed.
@@ -96,8 +94,7 @@ def compare(
             f"A and B are both {left.rung.name} with {left}: name two rungs, or set one side apart, as in "
             f"--set B.{next(iter(left.values))}=VALUE"
         )
-    m, n, k = (DEFAULT_SIZE if size is None else size for size in sizes)
-    return compared(left, right, sized_problem(m, n, k), get_arch(arch_name), load_records())
+    return compared(left, right, sized_problem(sizes, DEFAULT_SIZES), get_arch(arch_name), load_records())
 
 
 def compared(left: Config, right: Config, problem: Problem, arch: ArchSpec, records: Iterable[Record]) -> Comparison:

@@ -12,10 +12,10 @@ from tilewright.lab.inspect_table import print_table, table_rows
 from tilewright.lab.inspect_view import print_inspection
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem
 from tilewright.record import Record, environment
 
-DEFAULT_SIZE = 4096
+DEFAULT_SIZES = (4096, 4096, 4096)
 DEFAULT_ARCH = "sm_90a"
 EVERY = "all"
 
@@ -28,7 +28,7 @@ class InspectRequest:
     settings: list[str]
     arch: str | None
     card: str | None
-    sizes: tuple[int | None, int | None, int | None]
+    sizes: Sizes
 
 
 def run_inspect(request: InspectRequest, *, as_json: bool) -> int:
@@ -39,7 +39,7 @@ def run_inspect(request: InspectRequest, *, as_json: bool) -> int:
         return _many(request, chosen, card, as_json=as_json)
     arch = _arch(request.arch, card)
     config = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))[0]
-    problem = sized_problem(*(DEFAULT_SIZE if size is None else size for size in request.sizes))
+    problem = sized_problem(request.sizes, DEFAULT_SIZES)
     found = inspect_config(config, arch, problem, card or card_of_arch(arch.name))
     if as_json:
         print_json(Record(command="inspect", environment=environment(arch=arch.name), rows=[found.row]).to_json())
@@ -62,7 +62,7 @@ def _many(request: InspectRequest, chosen: list[Rung], card: Card | None, *, as_
         raise InvalidConfig(f"--card {card.name}: a roofline is shown for one rung on one architecture; name both")
     archs = list(ARCHS.values()) if request.arch == EVERY else [_arch(request.arch, None)]
     configs = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))
-    problem = sized_problem(*(DEFAULT_SIZE if size is None else size for size in request.sizes))
+    problem = sized_problem(request.sizes, DEFAULT_SIZES)
     with standard_error().status(f"compiling {len(configs) * len(archs)} kernels"):
         rows = table_rows(configs, archs, problem)
     if as_json:

@@ -40,7 +40,7 @@ class LadderRequest:
 
     def problem(self, default: int) -> Problem:
         """The problem asked for. Raises InvalidProblem."""
-        return sized_problem(*(default if size is None else size for size in (self.m, self.n, self.k)))
+        return sized_problem((self.m, self.n, self.k), (default, default, default))
 
     def configs(self) -> list[Config]:
         """The configs asked for, in the ladder's order. Raises UnknownName, InvalidConfig."""

@@ -13,7 +13,7 @@ from tilewright.emulator.tracing import Watch
 from tilewright.facts.static import bare_row
 from tilewright.lab.memory_table import Picture, print_memory, show_picture
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem
 from tilewright.lab.tracing import small_problem, trace_config
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, environment
@@ -25,7 +25,7 @@ class MemoryRequest:
 
     rung: str
     settings: list[str]
-    sizes: tuple[int | None, int | None, int | None]
+    sizes: Sizes
     picture: Picture
 
 
@@ -46,10 +46,9 @@ def inspect_memory(request: MemoryRequest, *, as_json: bool) -> int:
     return 0
 
 
-def _problem(config: Config, sizes: tuple[int | None, int | None, int | None]) -> Problem:
+def _problem(config: Config, sizes: Sizes) -> Problem:
     default = small_problem(config)
-    chosen = zip(sizes, (default.m, default.n, default.k), strict=True)
-    return sized_problem(*(default_size if size is None else size for size, default_size in chosen))
+    return sized_problem(sizes, (default.m, default.n, default.k))
 
 
 def _row(config: Config, problem: Problem, trace: Trace) -> Row:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tilewright.declare import all_rungs
 from tilewright.lab.render import duration, percent, share
-from tilewright.record import Record, Row
+from tilewright.record import Record, Row, timed_rows
 
 
 def size_of(row: Row) -> str:
@@ -17,13 +17,7 @@ def size_of(row: Row) -> str:
 
 def outcomes(records: Iterable[Record], rung: str) -> list[tuple[Record, Row]]:
     """Recorded, verified rows of a rung with a time, the largest problem first."""
-    found = [
-        (record, row)
-        for record in records
-        for row in record.rows
-        if row.rung == rung and row.time_us is not None and row.verified
-    ]
-    return sorted(found, key=lambda pair: -pair[1].problem["m"])
+    return sorted(timed_rows(records, rung), key=lambda pair: -pair[1].problem["m"])
 
 
 def outcome_sentence(record: Record, row: Row) -> str:

@@ -8,12 +8,16 @@ from tilewright.declare import Config, Registry, Rung, rung_config
 from tilewright.errors import InvalidConfig, InvalidProblem
 from tilewright.problem import Problem
 
+Sizes = tuple[int | None, int | None, int | None]
+"""m, n and k as typed; None where a size was left out."""
 
-def sized_problem(m: int, n: int, k: int, *, alpha: float = 1.0, beta: float = 0.0) -> Problem:
-    """A problem with something to compute. Raises InvalidProblem, also for k = 0."""
+
+def sized_problem(sizes: Sizes, default: tuple[int, int, int]) -> Problem:
+    """A problem with something to compute; a size left out is the default's. Raises InvalidProblem, also for k = 0."""
+    m, n, k = (usual if size is None else size for size, usual in zip(sizes, default, strict=True))
     if k == 0:
         raise InvalidProblem("k=0: leaves nothing to multiply; sizes must be at least 1")
-    return Problem(m=m, n=n, k=k, alpha=alpha, beta=beta)
+    return Problem(m=m, n=n, k=k)
 
 
 def parse_settings(texts: Iterable[str], rungs: Iterable[Rung], registry: Registry) -> dict[str, dict[str, int]]:

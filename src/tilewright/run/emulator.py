@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 from typing import Any, Self
 
+from tilewright.compile.batch import usable_cores
 from tilewright.compile.binary import Binary
 from tilewright.compile.traced import TRACED
+from tilewright.declare.config import MAX_GRID
 from tilewright.emulator import process, report
 from tilewright.emulator.memory import DeviceArray, DeviceMemory, Placement
 from tilewright.errors import InvalidInput
@@ -20,7 +21,6 @@ from tilewright.run.protocol import Bytes, Grid, Memory
 
 MOST_THREADS = 1024
 MOST_BLOCK = (1024, 1024, 64)
-MOST_GRID = (2**31 - 1, 65535, 65535)
 
 
 class EmulatorBackend:
@@ -57,7 +57,7 @@ class EmulatorBackend:
         if not timeout_s > 0:
             raise InvalidInput(f"timeout_s={timeout_s}: must be positive")
         self._memory = DeviceMemory(placement)
-        self._workers = workers or len(os.sched_getaffinity(0))
+        self._workers = workers or usable_cores()
         self._schedule, self._seed, self._completion = schedule, seed, async_completion
         self._timeout_s = timeout_s
         self._last_kernel_ns = 0
@@ -161,7 +161,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 def _check_geometry(binary: Binary, grid: Grid) -> None:
     if binary.target.startswith("sm_"):
         raise InvalidInput(f"{binary.entry}: compiled for {binary.target}, a GPU; compile it with compile_host instead")
-    for name, sizes, most in (("grid", grid.grid, MOST_GRID), ("block", grid.block, MOST_BLOCK)):
+    for name, sizes, most in (("grid", grid.grid, MAX_GRID), ("block", grid.block, MOST_BLOCK)):
         if any(not 1 <= size <= limit for size, limit in zip(sizes, most, strict=True)):
             raise InvalidInput(f"{binary.entry}: {name}={sizes}: each size must be between 1 and {most}, as on a GPU")
     if math.prod(grid.block) > MOST_THREADS:
