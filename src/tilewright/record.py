@@ -41,11 +41,13 @@ class Row:
     """One rung (or baseline, or ceiling), one problem, one config, and what was found. Names carry their units.
 
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
-    a ceiling.
+    a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
+    is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
     """
 
     rung: str
     problem: dict[str, Any]
+    arm: str | None = None
     number: int | None = None
     track: str | None = None
     summary: str | None = None
@@ -61,6 +63,9 @@ class Row:
     tflops: float | None = None
     tb_per_s: float | None = None
     ratio_to_baseline: Ratio | None = None
+    ratio_to_reference: Ratio | None = None
+    outcome: str | None = None
+    causes: list[dict[str, Any]] | None = None
     fraction_of_peak: float | None = None
     gain_over_below: float | None = None
     registers: int | None = None
@@ -94,23 +99,28 @@ class Row:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Row:
         """The inverse of `to_json`."""
-        ratio = data.get("ratio_to_baseline")
-        return cls(**{**data, "ratio_to_baseline": Ratio(**ratio) if ratio else None})
+        ratios = {name: Ratio(**data[name]) for name in ("ratio_to_baseline", "ratio_to_reference") if data.get(name)}
+        return cls(**{**data, **ratios})
 
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """Rows with the command and the environment that gave them."""
+    """Rows with the command and the environment that gave them; `about` is what was asked, where a command asks more.
+
+    An experiment has its name, question and prediction there, tuning its space and strategy.
+    """
 
     command: str
     environment: dict[str, Any]
     rows: list[Row] = field(default_factory=list)
+    about: dict[str, Any] | None = None
     schema: str = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
         """The record as one JSON object."""
         rows = [row.to_json() for row in self.rows]
-        return {"schema": self.schema, "command": self.command, "environment": self.environment, "rows": rows}
+        about = {} if self.about is None else {"about": self.about}
+        return {"schema": self.schema, "command": self.command, "environment": self.environment, **about, "rows": rows}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Record:
@@ -118,7 +128,7 @@ class Record:
         if data.get("schema") != SCHEMA:
             raise InvalidInput(f"schema={data.get('schema')!r}: this version reads {SCHEMA}")
         rows = [Row.from_json(row) for row in data["rows"]]
-        return cls(command=data["command"], environment=data["environment"], rows=rows)
+        return cls(command=data["command"], environment=data["environment"], rows=rows, about=data.get("about"))
 
 
 def environment(**more: Any) -> dict[str, Any]:

@@ -6,12 +6,8 @@ time is taken.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from tilewright.compile.batch import in_parallel
 from tilewright.declare import Config
@@ -31,28 +27,16 @@ from tilewright.lab.ladder import (
     verified_at_size,
 )
 from tilewright.lab.verifying import cubin, cuda_run
-from tilewright.measure import (
-    Arm,
-    Baseline,
-    CudaTimer,
-    Samples,
-    measure,
-    open_clocks,
-    prove_ieee,
-    ring_slots,
-)
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure, open_clocks, prove_ieee
+from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
+from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
-from tilewright.run.args import gemm_args
-from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import host_free_bytes
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Case
 
-SEED = 20260101
 BASELINE = "cuBLAS"
-Addresses = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -72,8 +56,8 @@ def measured_ladder(
     on_status: Callable[[str], None],
 ) -> Record:
     """Compile, verify and time every config and the baseline. A rung that fails is a row and takes no further part."""
-    slots = ring_slots(plan.problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
-    require_memory(plan.problem, (slots + 1) * plan.problem.operand_bytes, gpu.free_bytes(), str(gpu.device.name))
+    ring_bytes = (slots_for(plan.problem, gpu) + 1) * plan.problem.operand_bytes
+    require_memory(plan.problem, ring_bytes, gpu.free_bytes(), str(gpu.device.name))
     require_memory(plan.problem, cases_bytes(plan.problem), host_free_bytes(), "host")
     record = Record(command="ladder", environment={})
     on_status(f"compiling {len(plan.configs)} rungs for {plan.arch.name}")
@@ -132,7 +116,8 @@ def _time_rows(
     samples = None
     if sound:
         on_status(f"measuring {len(sound)} arms, up to {effort.rounds} rounds or {effort.budget_s:g} s")
-        arms, slots = _arms(plan, gpu, baseline, {row.rung for row in sound})
+        ring = OperandRing(plan.problem, gpu)
+        arms = _arms(plan, gpu, ring, baseline, {row.rung for row in sound})
         with gpu.current():
             samples = measure(
                 arms,
@@ -140,7 +125,7 @@ def _time_rows(
                 rounds=effort.rounds,
                 seed=SEED,
                 budget_s=effort.budget_s,
-                slots=slots,
+                slots=ring.slots,
                 baseline=BASELINE if BASELINE in {arm.name for arm in arms} and len(arms) > 1 else None,
                 read_clocks=clocks.read,
             )
@@ -148,54 +133,16 @@ def _time_rows(
             _fill(row, samples, plan, gpu.sm_count)
         _fill_gains(plan, record.rows)
     named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
-    record.environment = gpu_environment(gpu, samples, clocks.reason, data="uniform [-1, 1]", baseline=named)
+    record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, baseline=named)
 
 
-def _arms(plan: Plan, gpu: CudaBackend, baseline: Baseline | None, names: set[str]) -> tuple[list[Arm], int]:
-    """An arm for each named rung and the baseline, over a ring of buffer sets that outlasts the L2."""
-    problem = plan.problem
-    slots = ring_slots(problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
-    sets = [_buffers(problem, gpu, slot) for slot in range(slots)]
-    arms = []
-    for config in plan.configs:
-        if config.rung.name in names:
-            arms.append(_rung_arm(config, problem, gpu, plan, sets))
+def _arms(plan: Plan, gpu: CudaBackend, ring: OperandRing, baseline: Baseline | None, names: set[str]) -> list[Arm]:
+    """An arm for each named rung and the baseline, over the ring."""
+    chosen = [config for config in plan.configs if config.rung.name in names]
+    arms = [ring.config_arm(config.rung.name, config, cubin(config, plan.problem, plan.arch)) for config in chosen]
     if baseline is not None and BASELINE in names:
-        arms.append(_baseline_arm(baseline, problem, sets))
-    return arms, slots
-
-
-def _rung_arm(config: Config, problem: Problem, gpu: CudaBackend, plan: Plan, sets: list[Addresses]) -> Arm:
-    binary = cubin(config, problem, plan.arch)
-    grid = grid_of(config, problem, sm_count=gpu.sm_count)
-    args: list[ctypes.Structure] = [gemm_args(problem, a=a, b=b, c=c, d=d) for a, b, c, d in sets]
-    return Arm(config.rung.name, lambda slot, stream: gpu.launch(binary, grid, args[slot], stream=stream))
-
-
-def _baseline_arm(baseline: Baseline, problem: Problem, sets: list[Addresses]) -> Arm:
-    def launch(slot: int, stream: Any) -> None:
-        a, b, c, d = sets[slot]
-        baseline.gemm(problem, a, b, c, d, stream)
-
-    return Arm(BASELINE, launch)
-
-
-def _buffers(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
-    """One set of operands: A, B and C uniform in [-1, 1], seeded."""
-    rng = np.random.default_rng(SEED + slot)
-    addresses = []
-    for operand in "abcd":
-        if operand == "c" and not problem.reads_c:
-            addresses.append(0)
-            continue
-        count = problem.total_extent(operand)
-        memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
-        if operand != "d":
-            host = rng.random(count, np.float32) * 2 - 1
-            gpu.upload(memory, host.view(np.uint8))
-        addresses.append(memory.address)
-    a, b, c, d = addresses
-    return a, b, c, d
+        arms.append(ring.baseline_arm(BASELINE, baseline))
+    return arms
 
 
 def _fill(row: Row, samples: Samples, plan: Plan, sm_count: int) -> None:

@@ -1,0 +1,77 @@
+"""One problem's operands on a GPU, many times over, and arms that launch on them in turn.
+
+Owns the buffers and what they hold; it times nothing and verifies nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.compile.binary import Binary
+from tilewright.declare import Config
+from tilewright.measure.baseline import Baseline
+from tilewright.measure.rounds import Arm, ring_slots
+from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.run.args import gemm_args
+from tilewright.run.call import grid_of
+from tilewright.run.cuda import CudaBackend
+
+DATA = "uniform [-1, 1]"
+SEED = 20260101
+Addresses = tuple[int, int, int, int]
+
+
+def slots_for(problem: Problem, gpu: CudaBackend) -> int:
+    """How many sets of `problem`'s operands outlast the GPU's L2."""
+    return ring_slots(problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
+
+
+class OperandRing:
+    """Sets of A, B, C and D, enough that none is found in the L2 when its turn comes again.
+
+    Inputs are `DATA`, seeded. The backend frees them when it closes.
+    """
+
+    def __init__(self, problem: Problem, gpu: CudaBackend) -> None:
+        self.problem = problem
+        self._gpu = gpu
+        self._sets = [_operand_set(problem, gpu, slot) for slot in range(slots_for(problem, gpu))]
+
+    @property
+    def slots(self) -> int:
+        """How many sets there are."""
+        return len(self._sets)
+
+    def config_arm(self, label: str, config: Config, binary: Binary) -> Arm:
+        """An arm that launches `binary`, compiled from `config` for the ring's problem."""
+        grid = grid_of(config, self.problem, sm_count=self._gpu.sm_count)
+        args = [gemm_args(self.problem, a=a, b=b, c=c, d=d) for a, b, c, d in self._sets]
+        return Arm(label, lambda slot, stream: self._gpu.launch(binary, grid, args[slot], stream=stream))
+
+    def baseline_arm(self, label: str, baseline: Baseline) -> Arm:
+        """An arm that calls the baseline."""
+
+        def launch(slot: int, stream: Any) -> None:
+            a, b, c, d = self._sets[slot]
+            baseline.gemm(self.problem, a, b, c, d, stream)
+
+        return Arm(label, launch)
+
+
+def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
+    rng = np.random.default_rng(SEED + slot)
+    addresses = []
+    for operand in "abcd":
+        if operand == "c" and not problem.reads_c:
+            addresses.append(0)
+            continue
+        count = problem.total_extent(operand)
+        memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
+        if operand != "d":
+            host = rng.random(count, np.float32) * 2 - 1
+            gpu.upload(memory, host.view(np.uint8))
+        addresses.append(memory.address)
+    a, b, c, d = addresses
+    return a, b, c, d
