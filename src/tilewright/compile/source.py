@@ -11,7 +11,7 @@ from tilewright.compile.binary import KernelSource
 from tilewright.declare.config import BetaMode, Config
 from tilewright.problem import Problem
 
-SCALARS = {"float32": "F32"}
+SCALARS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 FIELD_SCALAR = "Field61"
 """The scalar of exact runs in the emulator, in place of the problem's own; its operands are `run.args.Field61Args`'."""
 
@@ -30,7 +30,7 @@ def kernel_source(
 ) -> KernelSource:
     """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype.
 
-    `scalar` names another trait of `scalar.cuh` than the one that belongs to the problem's dtype.
+    `scalar` names another trait of `scalar.cuh` than those that belong to the problem's dtypes.
     """
     rung = config.rung
     constants = {**config.constants, **config.problem_constants(problem, beta_mode=beta_mode)}
@@ -39,6 +39,7 @@ def kernel_source(
         f"// {rung.name}: {config}\n"
         '#include "tilewright/scalar.cuh"\n'
         f"using Scalar = tilewright::{scalar or SCALARS[problem.dtype]};\n"
+        f"using Output = tilewright::{scalar or SCALARS[problem.out_dtype]};\n"
         '#include "tilewright/args.cuh"\n'
         "using namespace tilewright;\n"
         f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.errors import UnknownName, WrongResult
 from tilewright.problem import Problem
-from tilewright.verify.accept import describe, get_mode, judge, judge_exact
+from tilewright.verify.accept import MODE_OF, describe, get_mode, judge, judge_exact
 from tilewright.verify.operands import (
     FINITE_POISON,
     PROBES,
@@ -103,28 +103,30 @@ class Verdict:
 
 
 def verify(
-    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str = "fp32"
+    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str | None = None
 ) -> Verdict:
     """Check `run` by the named layers ("all", or names in LAYERS) and keep every check.
 
     The integer layer runs every problem; the others take the deepest and the largest of them and set alpha and beta
-    themselves. Raises UnknownName for a layer or mode; what `run` raises (LaunchFailed) passes through.
+    themselves. Problems are of one dtype, and `mode` is that dtype's own where it isn't named. Raises UnknownName for a
+    layer or mode; what `run` raises (LaunchFailed) passes through.
     """
     return Verdict(tuple(checks(run, problems, layers=layers, mode=mode)))
 
 
 def checks(
-    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str = "fp32"
+    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str | None = None
 ) -> Iterator[Check]:
     """The checks of `verify` one by one, each made when it is asked for. Same arguments and errors."""
     names = tuple(LAYERS) if layers == "all" else (layers,) if isinstance(layers, str) else tuple(layers)
     for name in names:
         if name not in LAYERS:
             raise UnknownName(f"layer {name!r}: no such layer; there are all, {', '.join(LAYERS)}")
-    get_mode(mode)
     chosen = list(problems)
+    if mode is not None:
+        get_mode(mode)
     for name in names if chosen else ():
-        yield from LAYERS[name](run, chosen, mode)
+        yield from LAYERS[name](run, chosen, mode or MODE_OF[chosen[0].dtype])
 
 
 def integer(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
@@ -188,9 +190,9 @@ LAYERS: dict[str, Callable[[Run, list[Problem], str], Iterator[Check]]] = {
 }
 
 
-def make_case(layer: str, operands: Operands, mode: str = "fp32", *, exact: bool = True) -> Case:
+def make_case(layer: str, operands: Operands, mode: str | None = None, *, exact: bool = True) -> Case:
     """A launch to be checked, its reference computed now: bit for bit where `exact`, else within `mode`'s bound."""
-    return Case(layer, operands, reference(operands), mode, exact)
+    return Case(layer, operands, reference(operands), mode or MODE_OF[operands.problem.dtype], exact)
 
 
 def check_case(run: Run, case: Case) -> Check:

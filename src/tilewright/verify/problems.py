@@ -13,20 +13,27 @@ from tilewright.errors import InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
-GUARDED_PADDING = {"a": 1, "b": 1, "c": 2, "d": 1}
-UNGUARDED_PADDING = {"a": 4, "b": 8, "c": 12, "d": 4}
-VECTOR_ELEMENTS = 4
+PADDING = {"a": 1, "b": 2, "c": 3, "d": 1}
+VECTOR_BYTES = 16
 DEEP_K = 40009
 
 
-def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, layout: str = "NN") -> list[Problem]:
+def problem_set(
+    *,
+    guarded: bool,
+    tile: tuple[int, int, int],
+    stages: int = 1,
+    layout: str = "NN",
+    dtype: str = "float32",
+    out_dtype: str = "",
+) -> list[Problem]:
     """About 30 problems for a kernel with CTA tile (BM, BN, BK) and a pipeline of `stages`.
 
     Every size is near the tile's, so that a CPU runs them in milliseconds. Between them they have each pair of alpha
     and beta of {0, 1, -1, 0.5, 2}, k = 0, a batch, a broadcast operand, padded and unpadded rows. A guarded kernel
     gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
     need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
-    and 3, with rows and addresses 16-byte aligned. Float32 elements.
+    and 3, with rows and addresses 16-byte aligned. `out_dtype` left out is `dtype`.
 
     Raises InvalidProblem for a tile or stages below 1.
     """
@@ -37,16 +44,17 @@ def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, l
     sizes += [sizes[-1]] * max(0, len(nonzero) - len(sizes)) + [sizes[-1]] * len(SCALES)
     scales = [nonzero[index % len(nonzero)] for index in range(len(sizes) - len(SCALES))]
     scales += [(0.0, beta) for beta in SCALES]
-    padding = GUARDED_PADDING if guarded else UNGUARDED_PADDING
+    granule = 1 if guarded else VECTOR_BYTES // ITEMSIZE_BYTES[dtype]
+    padding = {name: rows * granule for name, rows in PADDING.items()}
     problems = []
     for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
-        problem = Problem(m=m, n=n, k=k, layout=layout, alpha=alpha, beta=beta)
-        tight = index % 4 == 3
-        problems.append(
-            _with_rows(problem, dict.fromkeys("abcd", 0) if tight else padding, 1 if guarded else VECTOR_ELEMENTS)
+        problem = Problem(
+            m=m, n=n, k=k, layout=layout, dtype=dtype, out_dtype=out_dtype or dtype, alpha=alpha, beta=beta
         )
+        tight = index % 4 == 3
+        problems.append(_with_rows(problem, dict.fromkeys("abcd", 0) if tight else padding, granule))
     batched = replace(problems[0], batch=3, batch_stride_a=-1, batch_stride_b=-1, batch_stride_c=-1, batch_stride_d=-1)
-    spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 if guarded else VECTOR_ELEMENTS)
+    spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 if guarded else granule)
     return [*problems, spread, replace(spread, batch_stride_b=0)]
 
 
