@@ -47,29 +47,28 @@ def launch_patterns(backend: Backend, binary_of: Callable[[str, int], Binary], p
     backend.synchronize()
 
 
-LDS, LDSM = "smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_ldsm.sum"
+LOADS = ("load", "matrix load")
 METRICS = {
-    LDS: ("instructions", "shared", "load"),
-    "smsp__inst_executed_op_shared_st.sum": ("instructions", "shared", "store"),
-    LDSM: ("instructions", "shared", "load"),
-    "smsp__inst_executed_op_global_ld.sum": ("instructions", "global", "load"),
-    "smsp__inst_executed_op_global_st.sum": ("instructions", "global", "store"),
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": ("wavefronts", "shared", "load"),
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": ("wavefronts", "shared", "store"),
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": ("conflicts", "shared", "load"),
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": ("conflicts", "shared", "store"),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": ("instructions", "global", "load"),
-    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": ("instructions", "global", "store"),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sectors", "global", "load"),
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sectors", "global", "store"),
+    "smsp__inst_executed_op_shared_ld.sum": ("instructions", "shared", ("load",)),
+    "smsp__inst_executed_op_shared_st.sum": ("instructions", "shared", ("store",)),
+    "smsp__inst_executed_op_ldsm.sum": ("instructions", "shared", ("matrix load",)),
+    "smsp__inst_executed_op_global_ld.sum": ("instructions", "global", ("load",)),
+    "smsp__inst_executed_op_global_st.sum": ("instructions", "global", ("store",)),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": ("wavefronts", "shared", LOADS),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": ("wavefronts", "shared", ("store",)),
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": ("conflicts", "shared", LOADS),
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": ("conflicts", "shared", ("store",)),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": ("instructions", "global", ("load",)),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": ("instructions", "global", ("store",)),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sectors", "global", ("load",)),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sectors", "global", ("store",)),
 }
-"""Nsight Compute's names of the counts of a launch, and the figure of a trace's lines, by space and kind."""
+"""Nsight Compute's names of the counts of a launch, and the figure of a trace's lines, by space and kinds."""
 
 
-def emulated_counts(entry: str, trace: Trace) -> dict[str, int]:
-    """What the trace of a launch of `entry` says Nsight Compute would count."""
-    counts = {
-        name: sum(getattr(line, field) for line in trace.select(space=space, kind=kind))
-        for name, (field, space, kind) in METRICS.items()
+def emulated_counts(trace: Trace) -> dict[str, int]:
+    """What the trace of a launch says Nsight Compute would count."""
+    return {
+        name: sum(getattr(line, field) for kind in kinds for line in trace.select(space=space, kind=kind))
+        for name, (field, space, kinds) in METRICS.items()
     }
-    return {**counts, LDS if entry.startswith("matrix") else LDSM: 0}
