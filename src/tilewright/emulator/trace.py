@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 Space = Literal["shared", "global"]
-Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic"]
-KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic")
+Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load"]
+KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load")
 SPACES: tuple[Space, ...] = ("shared", "shared", "global")
 SECTOR_BYTES = 32
 SHARED_ONLY = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")
