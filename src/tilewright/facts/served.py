@@ -95,20 +95,19 @@ Widen = Callable[[Costs, int], Sequence[Costs]]
 
 def served(traced: Sequence[Costs], code: Sequence[Instruction], loop: MainLoop, widen: Widen) -> list[Served]:
     """Every line of `traced` with what serves it. `widen` is asked only where the widths as traced don't add up."""
-    inside = [item for item in loop.executed if not item.instruction.never_executes]
     rest = [*code[: loop.loop.first], *code[loop.loop.last + 1 :]]
-    outside = [Executed(instruction, Fraction(1)) for instruction in rest if not instruction.never_executes]
+    outside = [Executed(instruction, Fraction(1)) for instruction in rest]
     found = {costs.whole.place: [Served(costs, costs.whole.width_bytes)] for costs in traced}
     for (space, kind), opcode in OPCODES.items():
         lines = [costs for costs in traced if (costs.whole.space, costs.whole.kind) == (space, kind)]
-        one_kind = _OneKind([Choices(costs) for costs in lines], _of(inside, opcode), _of(outside, opcode))
+        one_kind = _OneKind([Choices(costs) for costs in lines], _of(loop.executed, opcode), _of(outside, opcode))
         one_kind.solve(widen)
         found |= {choices.traced.whole.place: one_kind.result(choices) for choices in one_kind.lines}
     return [each for parts in found.values() for each in parts]
 
 
 def _of(code: Iterable[Executed], opcode: str) -> list[Executed]:
-    return [item for item in code if item.instruction.opcode == opcode]
+    return [item for item in code if item.instruction.opcode == opcode and not item.instruction.never_executes]
 
 
 @dataclass(slots=True)
