@@ -16,10 +16,11 @@ from tilewright.emulator.recount import widened
 from tilewright.emulator.trace import MemoryLine
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import InvalidInput
+from tilewright.facts.costs import Costs
 from tilewright.facts.disassemble import disassemble
 from tilewright.facts.mainloop import main_loop
 from tilewright.facts.sass import parse
-from tilewright.facts.served import Costs, served
+from tilewright.facts.served import served
 from tilewright.lab.memory_lines import Launches
 from tilewright.lab.tracing import small_problem
 from tilewright.problem import Problem
@@ -224,15 +225,22 @@ def test_lines_that_the_line_table_blurs_are_taken_together():
     [
         ([traced(5, 4)], ["LDS.64 R0, [R1]", "LDS R0, [R1]"]),
         ([traced(5, 4)], []),
+        ([traced(5, 4)], ["LDS R0, [R1]"] * 3),
         ([traced(5, 4), traced(5, 4, array="As2")], ["LDS.128 R0, [R1]", *["LDS R0, [R1]"] * 4]),
     ],
-    ids=["widths that don't come out", "no instructions", "either of two"],
+    ids=["widths that don't come out", "no instructions", "too few", "either of two"],
 )
 def test_what_does_not_come_out_exactly_is_said_and_left_as_traced(lines, machine):
     code, loop = code_and_loop(*[(5, words) for words in machine])
     for each in served(lines, code, loop, merging):
         assert not each.is_merged
         assert each.unexplained.startswith("the main loop has") and each.unexplained.endswith("line 5: not recounted")
+
+
+def test_instructions_that_guards_switch_off_for_some_warps_are_no_riddle():
+    code, loop = code_and_loop(*[(5, "LDS R0, [R1]")] * 4)
+    (load,) = served([traced(5, 3)], code, loop, merging)
+    assert (load.main_loop, load.unexplained) == ({"LDS.32": 4}, "")
 
 
 def test_instructions_outside_the_main_loop_stand_apart():

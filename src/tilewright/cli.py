@@ -109,7 +109,8 @@ def inspect(
 ) -> int:
     """Explain a config from its declaration and its binary. Needs no GPU and no C++ compiler.
 
-    With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
+    With --memory, which needs a C++ compiler: wavefronts and sectors by source line and K-tile, counted in the
+    emulator, beside the binary's own instructions.
     """
     if memory:
         from tilewright.lab.memory_command import MemoryRequest, inspect_memory

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
-from tilewright.emulator.trace import Kind, MemoryLine, Space
-from tilewright.facts.mainloop import Executed, MainLoop, kind_of, mix, plain
+from tilewright.emulator.trace import Kind, Space
+from tilewright.facts.costs import Costs, Mix, Served
+from tilewright.facts.mainloop import Executed, MainLoop, kind_of, mix
 from tilewright.facts.sass import Instruction
 
 OPCODES: dict[tuple[Space, Kind], str] = {
@@ -28,65 +28,8 @@ OPCODES: dict[tuple[Space, Kind], str] = {
     ("global", "copy load"): "LDGSTS",
 }
 
-PER_TILE: dict[Space, tuple[str, ...]] = {
-    "shared": ("instructions", "wavefronts", "conflicts"),
-    "global": ("instructions", "sectors", "fewest_sectors"),
-}
-
-Mix = dict[str, Fraction]
-"""Instructions of a thread by kind, as 'LDS.128'."""
 Widths = dict[int, Fraction]
 """Instructions of a thread by width in bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What one traced line costs: in the `whole` launch, and what one step along K adds to that, over all `warps`."""
-
-    whole: MemoryLine
-    tile: MemoryLine
-    warps: int
-
-    @property
-    def instructions(self) -> Fraction:
-        """Instructions of one warp, and so of each of its threads, in one step along K."""
-        return self.per_warp("instructions")
-
-    def per_warp(self, name: str) -> Fraction:
-        """What one warp counts in one step along K: 'instructions', 'wavefronts', 'conflicts' or 'sectors'."""
-        return Fraction(getattr(self.tile, name), self.warps)
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A traced line with the binary's instructions for it.
-
-    `costs` are at the binary's width, which is not `traced_bytes` where the compiler merged accesses. `main_loop` is
-    for one step along K, `elsewhere` as the instructions stand outside the main loop. `unexplained` says why the costs
-    may not be the binary's; empty where they are.
-    """
-
-    costs: Costs
-    traced_bytes: int
-    main_loop: Mix = field(default_factory=dict)
-    elsewhere: Mix = field(default_factory=dict)
-    unexplained: str = ""
-
-    @property
-    def is_merged(self) -> bool:
-        """Whether the binary's accesses are wider than the source's."""
-        return self.costs.whole.width_bytes != self.traced_bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """The line's counts with those of one step along K by a warp, and the instructions of a thread."""
-        tile = {name: plain(self.costs.per_warp(name)) for name in PER_TILE[self.costs.whole.space]}
-        claimed = {
-            "merged_from_bytes": self.traced_bytes if self.is_merged else None,
-            "main_loop": {kind: plain(count) for kind, count in self.main_loop.items()},
-            "elsewhere": {kind: plain(count) for kind, count in self.elsewhere.items()},
-            "unexplained": self.unexplained,
-        }
-        return {**self.costs.whole.to_json(), "k_tile": tile, **{name: v for name, v in claimed.items() if v}}
 
 
 Widen = Callable[[Costs, int], Sequence[Costs]]
@@ -165,11 +108,20 @@ class _OneKind:
         if choices.found is not None:
             return [Served(part, width, {self._name(part): part.instructions}, elsewhere) for part in choices.found]
         if traced.instructions:
-            lines = sorted({each.line for each in self.unsolved})
-            return [Served(traced, width, _mix(self.inside, line), elsewhere, _unexplained(lines, self.inside))]
+            return [Served(traced, width, _mix(self.inside, line), elsewhere, self._unexplained(line))]
         wider = {_width(item) for item in self.outside if item.instruction.line == line} - {width}
         why = f"outside the main loop the binary has {_words(elsewhere)} here, not recounted" if wider else ""
         return [Served(traced, width, {}, elsewhere, why)]
+
+    def _unexplained(self, line: int) -> str:
+        """Nothing where the line's instructions have the width that was traced, and guards switch some off."""
+        here = [choices.traced for choices in self.unsolved if choices.line == line]
+        machine, asked = _by_line(self.inside).get(line, {}), _widths([here])
+        if machine.keys() == asked.keys() and all(asked[width] <= machine[width] for width in asked):
+            return ""
+        lines = sorted({choices.line for choices in self.unsolved})
+        what = _words(mix(item for item in self.inside if item.instruction.line in lines)) or "nothing"
+        return f"the main loop has {what} for line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}: not recounted"
 
     def _name(self, part: Costs) -> str:
         return next(kind_of(item.instruction) for item in self.inside if _width(item) == part.whole.width_bytes)
@@ -213,11 +165,6 @@ def _width(item: Executed) -> int:
 
 def _mix(code: Iterable[Executed], line: int) -> Mix:
     return mix(item for item in code if item.instruction.line == line)
-
-
-def _unexplained(lines: Sequence[int], inside: Sequence[Executed]) -> str:
-    what = _words(mix(item for item in inside if item.instruction.line in lines)) or "nothing"
-    return f"the main loop has {what} for line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}: not recounted"
 
 
 def _words(counts: Mix) -> str:

@@ -6,6 +6,7 @@ them stand a warp's costs in one step along K, and the binary's own instructions
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +16,7 @@ from rich.text import Text
 from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs
 from tilewright.emulator.trace import Space
-from tilewright.facts.served import PER_TILE, Served
+from tilewright.facts.costs import PER_TILE, Served
 from tilewright.facts.static import bare_row
 from tilewright.lab.memory_lines import MemoryLines, memory_lines
 from tilewright.lab.memory_table import Picture, TableRow, print_memory, show_picture
@@ -26,11 +27,11 @@ from tilewright.lab.tracing import small_problem
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, environment
 
-TILE_HEADINGS: dict[Space, str] = {
-    "global": f"{'requests':>10}{'sectors':>9}{'fewest':>8}",
-    "shared": f"{'issued':>10}{'wavefr.':>9}{'conflicts':>10}",
+TILE_WIDTHS = (10, 8, 10)
+TILE_HEADINGS: dict[Space, tuple[str, ...]] = {
+    "global": ("requests", "sectors", "fewest"),
+    "shared": ("issued", "wavefr.", "conflicts"),
 }
-TILE_WIDTH = max(map(len, TILE_HEADINGS.values()))
 
 
 @dataclass(frozen=True)
@@ -68,40 +69,37 @@ def _problem(config: Config, sizes: Sizes) -> Problem:
 
 
 def _print(console: Console, config: Config, arch: ArchSpec, found: MemoryLines) -> None:
-    title = f"  a warp, each {found.unit}"
-    machine = "" if found.missing else f"  {arch.name}: main loop + outside"
-    beside = {
-        space: (f"{title:<{TILE_WIDTH}}", f"{words:<{TILE_WIDTH}}{machine}") for space, words in TILE_HEADINGS.items()
-    }
+    title = f"{f'  a warp, each {found.unit}':<{sum(TILE_WIDTHS)}}"
+    machine = "" if found.missing else f" {arch.name} SASS"
+    beside = {space: (title, _aligned(words) + machine) for space, words in TILE_HEADINGS.items()}
     rows = [
         TableRow(each.costs.whole, each.traced_bytes if each.is_merged else None, _beside(each), each.unexplained)
         for each in found.lines
     ]
     print_memory(console, rows, f"{config.rung.entry}.cu", config.rung.source, beside)
     console.print()
-    if found.missing:
-        print_words(console, found.missing)
+    print_words(console, found.missing or f"SASS ×n: of a thread, in each {found.unit}; +n: outside the main loop.")
     merged = {(each.traced_bytes, each.costs.whole.width_bytes) for each in found.lines if each.is_merged}
     for narrow, wide in sorted(merged):
         print_words(
-            console, f"{narrow}→{wide}: {arch.name}'s compiler merged accesses into wider ones; counts are of those."
+            console, f"{narrow}→{wide}: the compiler merged the source's accesses; the counts are of the wide ones."
         )
+
+
+def _aligned(cells: Iterable[str]) -> str:
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, TILE_WIDTHS, strict=True))
 
 
 def _beside(each: Served) -> str:
     counts = [each.costs.per_warp(name) for name in PER_TILE[each.costs.whole.space]]
-    widths = (10, 9, 10 if each.costs.whole.space == "shared" else 8)
-    cells = "".join(
-        f"{_count(count) if any(counts) else '':>{width}}" for count, width in zip(counts, widths, strict=True)
-    )
-    kinds = (
-        (kind, each.main_loop.get(kind), each.elsewhere.get(kind)) for kind in {**each.main_loop, **each.elsewhere}
-    )
-    machine = ", ".join(
-        kind + (f" ×{_count(inside)}" if inside else "") + (f" +{_count(outside)}" if outside else "")
-        for kind, inside, outside in kinds
-    )
-    return f"{cells:<{TILE_WIDTH}}  {machine}"
+    cells = _aligned(_count(count) if any(counts) else "" for count in counts)
+    return f"{cells} {', '.join(_instructions(each, kind) for kind in {**each.main_loop, **each.elsewhere})}"
+
+
+def _instructions(each: Served, kind: str) -> str:
+    inside = f" ×{_count(each.main_loop[kind])}" if kind in each.main_loop else ""
+    outside = f" +{_count(each.elsewhere[kind])}" if kind in each.elsewhere else ""
+    return f"{kind}{inside}{outside}"
 
 
 def _count(count: Fraction) -> str:
@@ -113,8 +111,6 @@ def _row(config: Config, problem: Problem, arch: ArchSpec, found: MemoryLines) -
     row.backend, row.arch = "emulator", arch.name
     row.memory = [each.to_json() for each in found.lines]
     row.sass_unit, row.sass_missing = found.unit, found.missing or None
-    row.sectors_per_request, row.wavefronts_per_access = (
-        found.trace.per_access("global"),
-        found.trace.per_access("shared"),
-    )
+    row.sectors_per_request = found.trace.per_access("global")
+    row.wavefronts_per_access = found.trace.per_access("shared")
     return row

@@ -17,9 +17,10 @@ from tilewright.emulator.recount import widened
 from tilewright.emulator.trace import MemoryLine, Trace, plus
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import Missing
+from tilewright.facts.costs import Costs, Served
 from tilewright.facts.disassemble import disassemble
 from tilewright.facts.mainloop import main_loop, step_words
-from tilewright.facts.served import Costs, Served, served
+from tilewright.facts.served import served
 from tilewright.lab.tracing import trace_config
 from tilewright.lab.verifying import cubin
 from tilewright.problem import Problem

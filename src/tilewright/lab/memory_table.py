@@ -14,7 +14,7 @@ from tilewright.emulator.tracing import DYNAMIC_NAME
 from tilewright.errors import InvalidInput
 from tilewright.lab.bank_map import bank_maps, draw_svg, draw_text
 
-INDENT, LABEL, LEAST_WIDTH = 5, 19, 100
+INDENT, LABEL, LEAST_WIDTH = 4, 18, 100
 HEADINGS: dict[Space, tuple[str, str]] = {
     "global": (
         f"{'requests':>9}{'bytes':>6}{'sectors':>8}{'fewest':>7}{'wanted':>8}",
