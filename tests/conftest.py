@@ -10,6 +10,8 @@ import pytest
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.host import compile_host, host_source
+from tilewright.errors import Missing
+from tilewright.facts.disassemble import nvdisasm
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Grid
 
@@ -114,3 +116,12 @@ def gpu_missing() -> str:
 def launch_probe():
     """Launch a compiled probe kernel on a device."""
     return launch_device_probe
+
+
+@pytest.fixture(scope="session")
+def with_nvdisasm():
+    """Skips a test where nvdisasm is not installed."""
+    try:
+        nvdisasm()
+    except Missing as error:
+        pytest.skip(str(error))

@@ -109,13 +109,15 @@ def inspect(
 ) -> int:
     """Explain a config from its declaration and its binary. Needs no GPU and no C++ compiler.
 
-    With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
+    With --memory, which needs a C++ compiler: wavefronts and sectors by source line and K-tile, counted in the
+    emulator, beside the binary's own instructions.
     """
     if memory:
         from tilewright.lab.memory_command import MemoryRequest, inspect_memory
         from tilewright.lab.memory_table import Picture
 
-        return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), Picture(line, svg)), as_json=as_json)
+        request = MemoryRequest(rung, set_ or [], (m, n, k), arch or "sm_90a", Picture(line, svg))
+        return inspect_memory(request, as_json=as_json)
     from tilewright.lab.inspect_command import InspectRequest, run_inspect
 
     return run_inspect(InspectRequest(rung, set_ or [], arch, card, (m, n, k)), as_json=as_json)

@@ -7,7 +7,6 @@ Needs no GPU and no C++ compiler. Without nvdisasm everything but the instructio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
@@ -15,7 +14,7 @@ from tilewright.declare.rules import Check, check
 from tilewright.errors import Missing
 from tilewright.facts.disassemble import disassemble
 from tilewright.facts.footprint import WarpAccess, warp_accesses
-from tilewright.facts.mainloop import MainLoop, main_loop
+from tilewright.facts.mainloop import MainLoop, main_loop, plain
 from tilewright.facts.roofline import Card, Roofline, roofline
 from tilewright.facts.static import static_row
 from tilewright.lab.verifying import cubin
@@ -66,17 +65,13 @@ def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card 
     if loop is None:
         row.sass_missing = no_loop
     else:
-        row.sass = {kind: _plain(count) for kind, count in sorted(loop.mix.items())}
+        row.sass = {kind: plain(count) for kind, count in sorted(loop.mix.items())}
         row.sass_unit = loop.unit
     row.footprints = [access.to_json() for access in accesses]
     row.roofline = roof.to_json() if roof else None
     return Inspection(
         config, arch, problem, row, loop, no_loop, accesses, roof, known_times(row, config, problem, card)
     )
-
-
-def _plain(count: Fraction) -> int | float:
-    return count.numerator if count.denominator == 1 else float(count)
 
 
 def known_times(row: Row, config: Config, problem: Problem, card: Card | None) -> list[Known]:
