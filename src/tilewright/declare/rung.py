@@ -107,12 +107,14 @@ def launch(
 class Requires:
     """What the rung takes: layouts and dtypes of a problem, features of an architecture.
 
-    `dtypes` are of one size; the first is what is meant where none is named. `out_dtypes` left empty are `dtypes`.
+    `dtypes` are of one size; the first layout and types are meant where none is named. `out_dtypes` left empty are
+    `dtypes`. `row_bytes` is what rows and addresses of a problem must be aligned to beyond their elements.
     """
 
     layouts: tuple[str, ...] = ("NN",)
     dtypes: tuple[str, ...] = ("float32",)
     out_dtypes: tuple[str, ...] = ()
+    row_bytes: int = 0
     features: frozenset[str] = frozenset()
 
 

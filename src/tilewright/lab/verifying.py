@@ -28,7 +28,7 @@ from tilewright.verify.certificate import FieldRun, Scales, certificate
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Check, checks
 from tilewright.verify.operands import Operands, Result, Run
-from tilewright.verify.problems import deep_problem, problem_set
+from tilewright.verify.problems import covering_kinds, deep_problem, problem_set
 
 SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
 COMPLETIONS: tuple[Completion, ...] = ("latest", "earliest", "random")
@@ -87,7 +87,10 @@ def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
     scope = config.scope
     stages = max((array.stages.evaluate(scope) for array in config.rung.shared), default=1)
-    return problem_set(guarded=config.rung.unguarded_when is not None, tile=_tile(config), stages=stages)
+    requires = config.rung.requires
+    kinds = covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes or requires.dtypes)
+    guarded = config.rung.unguarded_when is not None
+    return problem_set(guarded=guarded, tile=_tile(config), stages=stages, kinds=kinds, row_bytes=requires.row_bytes)
 
 
 def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:

@@ -82,11 +82,13 @@ choose how a tile lies in shared memory.""",
     from_problem=FROM_PROBLEM,
     rules=(
         *WARP_TILING,
-        binary_rule("WM * WN <= 4096 or spill_bytes == 0", "more than 128 accumulators a thread may not spill to memory"),
+        binary_rule(
+            "WM * WN <= 4096 or spill_bytes == 0", "more than 128 accumulators a thread may not spill to memory"
+        ),
         *SIZES,
     ),
     requires=Requires(
-        layouts=("NN", "NT", "TN", "TT"),
+        layouts=("NT", "NN", "TN", "TT"),
         dtypes=("bfloat16", "float16"),
         out_dtypes=("bfloat16", "float16", "float32"),
         features=frozenset({"mma_sync"}),

@@ -36,7 +36,7 @@ memory themselves, four warps at a time, and its copies need one thread in place
         problem_rule("LOAD_BYTES_A >= 4", "since an asynchronous copy of A moves 4 bytes at least"),
         problem_rule("LOAD_BYTES_B >= 4", "since an asynchronous copy of B moves 4 bytes at least"),
     ),
-    requires=replace(T03.requires, features=T03.requires.features | {"cp_async"}),
+    requires=replace(T03.requires, features=T03.requires.features | {"cp_async"}, row_bytes=4),
     shared=(
         shared("As", "BM * BK", stages="STAGES", dynamic=True),
         shared("Bs", "BN * BK", stages="STAGES", dynamic=True),
