@@ -5,8 +5,8 @@ Owns sizes, strides and scales. It knows a kernel only by its CTA tile, its stag
 
 from __future__ import annotations
 
-from dataclasses import replace
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count, cycle, permutations
 from typing import Any, NamedTuple
 

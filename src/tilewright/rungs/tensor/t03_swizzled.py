@@ -1,7 +1,6 @@
 from tilewright.declare import Lesson, Rung, config_rule
 from tilewright.rungs.tensor.t02_mma_sync import RUNG as T02
 
-
 RUNG = Rung(
     number=3,
     track="tensor",
