@@ -76,7 +76,7 @@ def test_accesses_for_one_result_are_those_that_the_lesson_counts(query, global_
 def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
     from tilewright.compile.host import compile_host, host_source
     from tilewright.compile.source import kernel_source
-from tilewright.compile.variant import Variant
+    from tilewright.compile.variant import Variant
     from tilewright.run.call import grid_of
     from tilewright.verify.device import run_on
 

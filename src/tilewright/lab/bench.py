@@ -5,23 +5,24 @@ Owns these for as long as the GPU is open. It decides nothing about how a time i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilewright.arch import ArchSpec
-from tilewright.errors import TilewrightError
+from tilewright.errors import NoDevice, TilewrightError
 from tilewright.facts.static import problem_fields
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.gpu_environment import gpu_environment
 from tilewright.lab.ladder import cases_at_size, cases_bytes, failed, judged, require_memory, verified_at_size
 from tilewright.lab.measuring import BASELINE, Effort
-from tilewright.measure import Baseline, CudaTimer, Samples, measure, open_clocks, prove_ieee
+from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Row
 from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
-from tilewright.run.cuda import CudaBackend
+from tilewright.run.cuda import CudaBackend, probe
 from tilewright.run.emulator import host_free_bytes
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Case, Verdict
@@ -105,7 +106,8 @@ class GpuBench:
         row.summary = f"the baseline: {baseline.version}"
 
         def launch(posed: Problem, addresses: dict[str, int]) -> None:
-            baseline.gemm(posed, *(addresses[x] for x in "abcd"), self._gpu.stream)
+            a, b, c, d = (addresses[x] for x in "abcd")
+            baseline.gemm(posed, a, b, c, d, self._gpu.stream)
 
         try:
             with self._gpu.current():
@@ -126,3 +128,22 @@ class GpuBench:
             require_memory(problem, need_bytes, self._gpu.free_bytes(), str(self._gpu.device.name))
             self._rings[problem] = OperandRing(problem, self._gpu)
         return self._rings[problem]
+
+
+@contextlib.contextmanager
+def open_bench(device_id: int, *, offline: bool) -> Iterator[tuple[GpuBench | None, str]]:
+    """A bench on that GPU, or None and why; with the bench the words say what is missing, such as a baseline.
+
+    Raises NoDevice where there are GPUs and none of that number.
+    """
+    if offline:
+        yield None, "--offline was asked for"
+        return
+    try:
+        probe()
+    except NoDevice as error:
+        yield None, str(error)
+        return
+    with CudaBackend(device_id) as gpu:
+        baseline, why_none = find_baseline()
+        yield GpuBench(gpu, baseline), why_none

@@ -53,7 +53,7 @@ class BuildRecord:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The text's tokens without comments, whitespace and the launch bounds' arguments, which stand for themselves."""
+        """The text's tokens without comments, whitespace and the launch bounds' arguments, compared apart."""
         return _words(_BOUNDS.sub("__launch_bounds__()", self.text))
 
     @property
@@ -105,7 +105,10 @@ def build_record(candidate: Candidate, problem: Problem, arch: ArchSpec) -> Buil
         params=dict(config.values),
         derived={item.name: config.scope[item.name] for item in config.rung.derived},
         own_constants=dict(variant.constants),
-        problem_constants={"BETA_MODE": BETA_MODES[chosen["BETA_MODE"]], "GUARDED": "on" if chosen["GUARDED"] else "off"},
+        problem_constants={
+            "BETA_MODE": BETA_MODES[chosen["BETA_MODE"]],
+            "GUARDED": "on" if chosen["GUARDED"] else "off",
+        },
         options=variant.options,
         arch=arch.name,
         compiler=f"NVRTC {nvrtc_version()}",

@@ -8,6 +8,7 @@ not counted. Owns the comparison of two `BuildRecord`s; it compiles and measures
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -121,7 +122,8 @@ def _written_bounds(reference: BuildRecord, arm: BuildRecord) -> list[Cause]:
 
 def _source(reference: BuildRecord, arm: BuildRecord) -> list[Cause]:
     return [
-        Cause("source", "source", _passage(ours), _passage(theirs)) for ours, theirs in _hunks(reference.words, arm.words)
+        Cause("source", "source", _passage(ours), _passage(theirs))
+        for ours, theirs in _hunks(reference.words, arm.words)
     ]
 
 
@@ -152,7 +154,7 @@ def _hunks(left: Sequence[Word], right: Sequence[Word]) -> Iterator[tuple[Sequen
 
 def _near(words: Sequence[Word], end: int, start: int) -> bool:
     """Whether the words from `start` on begin no later than the line after the one where those before `end` stop."""
-    return 0 < end and start < len(words) and words[start].line - words[end - 1].line <= 1
+    return end > 0 and start < len(words) and words[start].line - words[end - 1].line <= 1
 
 
 def _steps(reference: Rung, arm: Rung, registry: Registry) -> list[Cause]:
@@ -163,8 +165,8 @@ def _steps(reference: Rung, arm: Rung, registry: Registry) -> list[Cause]:
     while len(back) > 1 and len(forward) > 1 and back[-2] == forward[-2]:
         back.pop()
         forward.pop()
-    undone = [Cause("step", above, above, below) for above, below in zip(back, back[1:], strict=False)]
-    done = [Cause("step", above, below, above) for above, below in zip(forward, forward[1:], strict=False)]
+    undone = [Cause("step", above, above, below) for above, below in itertools.pairwise(back)]
+    done = [Cause("step", above, below, above) for above, below in itertools.pairwise(forward)]
     return [*undone, *reversed(done)]
 
 
@@ -180,10 +182,9 @@ def _apart_from_steps(reference: BuildRecord, arm: BuildRecord) -> list[Cause]:
     usual_reference, usual_arm = _defaults(reference.rung), _defaults(arm.rung)
     causes = []
     for cause in _each("parameter", reference.params, arm.params):
-        as_declared = (
-            reference.params.get(cause.what) == usual_reference.get(cause.what)
-            and arm.params.get(cause.what) == usual_arm.get(cause.what)
-        )
+        as_declared = reference.params.get(cause.what) == usual_reference.get(cause.what) and arm.params.get(
+            cause.what
+        ) == usual_arm.get(cause.what)
         causes += [] if as_declared else [cause]
     for record in (reference, arm):
         plain = _rung_words(record)
@@ -205,6 +206,8 @@ def _consequences(reference: BuildRecord, arm: BuildRecord, causes: Sequence[Cau
     if reference.rung.name != arm.rung.name:
         return
     yield from _each("derived constant", reference.derived, arm.derived)
-    yield from (c for c in _each("constant", reference.own_constants, arm.own_constants) if NONE in (c.reference, c.arm))
+    yield from (
+        c for c in _each("constant", reference.own_constants, arm.own_constants) if NONE in (c.reference, c.arm)
+    )
     if reference.bounds != arm.bounds and not any(cause.kind == "launch bounds" for cause in causes):
         yield Cause("launch bounds", "__launch_bounds__", reference.bounds, arm.bounds)

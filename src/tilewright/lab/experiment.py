@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from tilewright.compile.variant import Edit, Variant
+from tilewright.compile.variant import Edit
 from tilewright.declare import all_rungs, rung_config
 from tilewright.declare.config import BetaMode
 from tilewright.errors import InvalidDeclaration, UnknownName
@@ -72,7 +72,7 @@ class Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment in `path`. Raises InvalidDeclaration, naming the file and the arm, and what rungs and edits raise."""
+    """The experiment in `path`. Raises InvalidDeclaration naming file and arm, and what rungs and edits raise."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.batch import in_parallel
+from tilewright.compile.cache import content_key
 from tilewright.errors import InvalidInput, TilewrightError, UnknownName
 from tilewright.lab.build_record import BuildRecord, build_record
 from tilewright.lab.candidate import Candidate
@@ -63,11 +64,15 @@ class Trial:
 
 @dataclass
 class Built:
-    """An arm with its row, its build record (None: it has none to speak of) and what it differs in from its reference."""
+    """An arm with its row, its build record, its cubin's hash, and what it differs in from its reference.
+
+    The record is None where the build was refused, the hash empty where nothing was compiled.
+    """
 
     entrant: Entrant
     row: Row
     record: BuildRecord | None
+    cubin: str = ""
     found: Differences | None = None
     confounded: str = ""
 
@@ -81,7 +86,7 @@ class Built:
         entrant = self.entrant
         told: dict[str, Any] = {"arm": entrant.label, "candidate": entrant.candidate.to_json()}
         if self.record is not None:
-            told["build"] = self.record.to_json()
+            told["build"] = {**self.record.to_json(), "cubin": self.cubin}
         if entrant.against is not None:
             told["against"] = entrant.against
         if entrant.bundle:
@@ -135,16 +140,17 @@ def build(trial: Trial) -> list[Built]:
 def _build(trial: Trial, entrant: Entrant) -> Built:
     candidate = entrant.candidate
     row = candidate.bare_row(trial.problem)
-    record = None
+    record, cubin = None, ""
     try:
         record = build_record(candidate, trial.problem, trial.arch)
         row = candidate.row(trial.problem, trial.arch)
+        cubin = content_key([candidate.cubin(trial.problem, trial.arch).payload])
         if entrant.may_spill and row.spill_bytes:
             row.verified = row.failure = row.verdict = None
     except TilewrightError as error:
         failed(row, error)
     row.arm = entrant.label
-    return Built(entrant, row, record)
+    return Built(entrant, row, record, cubin)
 
 
 def _compare_builds(each: Built, reference: Built) -> None:

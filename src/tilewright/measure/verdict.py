@@ -1,4 +1,4 @@
-"""Which of two arms is faster, in one word. A stand-in with the agreed signature, until the protocol's own takes its place.
+"""Which of two arms is faster, in one word. A stand-in for the protocol's own, with the signature agreed.
 
 Owns the word; intervals are `samples`', whether the two may be compared at all is the lab's confound guard.
 """
@@ -15,7 +15,7 @@ EQUIVALENCE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`word` is faster, slower, equivalent, inconclusive, throttled or invalid; `ratio` the reference's time over the arm's."""
+    """`word` is faster, slower, equivalent, inconclusive, throttled or invalid; `ratio` reference over arm."""
 
     word: str
     ratio: Interval | None
