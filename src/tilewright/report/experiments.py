@@ -14,13 +14,13 @@ from tilewright.record import Record, Row
 INTRODUCTION = """\
 # Experiments
 
-One question each. The claim is what the documents that the ladder began from say of it; the prediction was written down for
-an H200 before anything was measured. Each arm differs from the one it is against in the cause named, or in several that are
-judged as one under a name; anything more, and the comparison is called confounded. Outcomes come from the records in
-`src/tilewright/records/experiments/`; an experiment that none of them holds says so. A negative result stays.
+One question each. The claim is what the documents that the ladder began from say of it; the prediction was written down
+for an H200 before anything was measured. Each arm differs from the one it is against in the cause named, or in several
+that are judged as one under a name; anything more, and the comparison is called confounded. Outcomes come from the
+records in `src/tilewright/records/experiments/`; where none of them holds one, it says so. A negative result stays.
 
-`tilewright experiment NAME` answers one on your card, or without a card builds it and checks its causes; a `.toml` file of
-your own will do as well. `scripts/docs` writes this file.
+`tilewright experiment NAME` answers one on your card, or without a card builds it and checks its causes; a `.toml` file
+of your own will do as well. `scripts/docs` writes this file.
 """
 HEADING = "| arm | against | differs in | claimed | predicted |"
 
