@@ -42,15 +42,26 @@ def print_trial(console: Console, rows: Sequence[Row], arms: Sequence[Mapping[st
             console.print(note, soft_wrap=True)
 
 
-def _cells(row: Row) -> dict[str, str]:
+def registers_text(row: Row) -> str:
+    """Registers a thread, and what spilled beside them."""
     spilled = f" +{row.spill_bytes} B spilled" if row.spill_bytes else ""
+    return "" if row.registers is None else f"{row.registers}{spilled}"
+
+
+def loads_text(row: Row) -> str:
+    """Bytes that are asked of global memory for one FLOP, by the declaration's count."""
+    return "" if row.global_load_bytes_per_flop is None else f"{row.global_load_bytes_per_flop:.3f}"
+
+
+def _cells(row: Row) -> dict[str, str]:
     return {
         "arm": row.arm or row.rung,
         "time": "" if row.time_us is None else duration(row.time_us),
         "% of cuBLAS": "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline),
         "× its reference": ratio_text(row.ratio_to_reference),
         "outcome": row.outcome or "",
-        "registers": "" if row.registers is None else f"{row.registers}{spilled}",
+        "load bytes/FLOP": loads_text(row),
+        "registers": registers_text(row),
         "CTAs an SM": "" if row.ctas_per_sm is None else str(row.ctas_per_sm),
         "occupancy": "" if row.occupancy is None else f"{row.occupancy:.1%}",
     }

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.lab.experiment import Experiment, ExperimentArm
 from tilewright.lab.experiment_command import recorded_verdicts
 from tilewright.lab.render import percent
-from tilewright.lab.trial_table import ratio_text
+from tilewright.lab.trial_table import loads_text, ratio_text, registers_text
 from tilewright.record import Record, Row
 
 INTRODUCTION = """\
@@ -62,8 +62,9 @@ def _outcome(record: Record) -> str:
     told = {arm["arm"]: arm for arm in about.get("arms", ())}
     env = record.environment
     lines = [
-        "| arm | ms | % of cuBLAS | × its reference [95% interval] | outcome | claim | prediction | registers |",
-        "|---|---:|---:|---:|---|---|---|---:|",
+        "| arm | ms | % of cuBLAS | × its reference [95% interval] | outcome | claim | prediction | load bytes/FLOP "
+        "| registers |",
+        "|---|---:|---:|---:|---|---|---|---:|---:|",
         *_outcome_lines(record.rows, told),
     ]
     rounds = env.get("measurement", {}).get("rounds", 0)
@@ -82,6 +83,7 @@ def _outcome_lines(rows: Iterable[Row], told: Mapping[str, Mapping[str, Any]]) -
             row.outcome or row.failure or "",
             arm.get("claim_verdict", ""),
             arm.get("prediction_verdict", ""),
-            "" if row.registers is None else str(row.registers),
+            loads_text(row),
+            registers_text(row),
         )
         yield f"| {' | '.join(cells)} |"
