@@ -143,6 +143,12 @@ class SimulatedTimer:
         during()
         return taken
 
+    def idle(self, seconds):
+        self.seconds += seconds
+
+    def capture(self, batch):
+        return batch
+
 
 class SimulatedBench:
     """A bench whose arms take the times told, by label; everything is right but the labels in `wrong`."""
