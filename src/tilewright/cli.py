@@ -38,6 +38,9 @@ SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Build and compare only, even where there is a GPU.")]
+Rounds = Annotated[int, typer.Option("--rounds", help="On a GPU, the most rounds to measure.")]
+Budget = Annotated[float, typer.Option("--budget", help="On a GPU, the most seconds to measure.")]
 Svg = Annotated[str | None, typer.Option(help="With --line: write the drawing to this file as well.")]
 
 
@@ -198,6 +201,75 @@ def trace(
     picture = Picture(line, svg)
     request = TraceRequest(file, entry, grid, block, arg or [], smem, schedule, seed, picture)
     return trace_own(request, as_json=as_json)
+
+
+@command
+def compare(
+    rung: OneRung,
+    other: Annotated[str, typer.Argument(help="The rung of B; the same one again with what --set and others change.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A.NAME=VALUE for the first, B.NAME=VALUE for the second; repeatable."),
+    ] = None,
+    beta: Annotated[list[str] | None, typer.Option(help="B=specialised, runtime or always_read.")] = None,
+    guards: Annotated[list[str] | None, typer.Option(help="B=on or B=off, where sizes divide.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="B=maxrregcount=128 or B=ptxas=-O1; repeatable.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="B=FILE: an edited copy of the rung's .cu.")] = None,
+    bundle: Annotated[str, typer.Option(help="Name several differences that are to be judged as one.")] = "",
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    arch: Arch = "sm_90a",
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Rounds = 60,
+    budget: Budget = 20.0,
+    as_json: Json = False,
+) -> int:
+    """Say which of two builds is faster, B or A, and whether their difference can say why.
+
+    Two that differ in more than one thing are called confounded, unless --bundle names them as one.
+    """
+    from tilewright.lab.compare_command import CompareRequest, run_compare
+    from tilewright.lab.comparing import Sides
+    from tilewright.lab.measuring import Effort
+
+    sides = Sides(rung, other, set_ or [], beta or [], guards or [], option or [], source or [])
+    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, Effort(rounds, budget))
+    return run_compare(request, as_json=as_json)
+
+
+@command
+def experiment(
+    name: Annotated[str, typer.Argument(help="An experiment, 'all', 'list', or a .toml file of your own.")],
+    arch: Arch = "sm_90a",
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Rounds = 60,
+    budget: Annotated[float | None, typer.Option(help="The most seconds to measure each; default: its own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep a record of each in this folder.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Answer a question that has a prediction written down. Without a GPU it is built and its causes are checked."""
+    from tilewright.lab.experiment_command import ExperimentRequest, run_experiments
+
+    request = ExperimentRequest(name, arch, device, offline, rounds, budget, out)
+    return run_experiments(request, as_json=as_json)
+
+
+@command
+def replay(
+    record: Annotated[Path, typer.Argument(help="A record: what a command's --json wrote.")],
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Annotated[int | None, typer.Option(help="The most rounds to measure; default: the record's.")] = None,
+    budget: Budget = 60.0,
+    as_json: Json = False,
+) -> int:
+    """Build and measure a record again. Its figures are reproduced, refuted, or their premise has expired."""
+    from tilewright.lab.replay_command import ReplayRequest, run_replay
+
+    return run_replay(ReplayRequest(record, device, offline, rounds, budget), as_json=as_json)
 
 
 @command

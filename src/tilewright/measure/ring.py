@@ -31,7 +31,8 @@ def slots_for(problem: Problem, gpu: CudaBackend) -> int:
 class OperandRing:
     """Sets of A, B, C and D, enough that none is found in the L2 when its turn comes again.
 
-    Inputs are `DATA`, seeded. The backend frees them when it closes.
+    Inputs are `DATA`, seeded. Where C takes no part it is D, for builds that read it all the same. The backend frees
+    them when it closes.
     """
 
     def __init__(self, problem: Problem, gpu: CudaBackend) -> None:
@@ -65,7 +66,6 @@ def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
     addresses = []
     for operand in "abcd":
         if operand == "c" and not problem.reads_c:
-            addresses.append(0)
             continue
         count = problem.total_extent(operand)
         memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
@@ -73,5 +73,6 @@ def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
             host = rng.random(count, np.float32) * 2 - 1
             gpu.upload(memory, host.view(np.uint8))
         addresses.append(memory.address)
-    a, b, c, d = addresses
+    *inputs, d = addresses
+    a, b, c = inputs if problem.reads_c else (*inputs, d)
     return a, b, c, d
