@@ -207,6 +207,19 @@ def ceilings(device: Device = 0, as_json: Json = False) -> int:
 
 
 @command
+def report(
+    record: Annotated[
+        list[Path] | None, typer.Argument(help="Records, or folders of them. Left out: those of the package.")
+    ] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The file to write.")] = Path("report.html"),
+) -> int:
+    """Draw records as one HTML file that needs no network."""
+    from tilewright.report.command import write_report
+
+    return write_report(record or [], out)
+
+
+@command
 def doctor(as_json: Json = False) -> int:
     """Say what this machine has, lacks, and how to get it."""
     from tilewright.lab.doctor import run_doctor
