@@ -23,10 +23,11 @@ class Box:
     right: float
     bottom: float
 
-    def meets(self, other: Box) -> bool:
-        """Whether the two overlap."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
+    def overlap(self, other: Box) -> float:
+        """The area that both cover, in square pixels."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(across, 0.0) * max(down, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ PLACES = (
     (9, 28, "start"),
     (-9, -20, "end"),
     (-9, 28, "end"),
+    (0, -24, "middle"),
+    (0, 33, "middle"),
 )
 """Offsets in pixels and anchors, the best first."""
 
@@ -60,8 +63,11 @@ Segment = tuple[float, float, float, float]
 
 
 def placed(points: Sequence[Named], lines: Sequence[Segment] = (), height_px: int = PLOT_PX) -> list[Html]:
-    """The names, each at the first of PLACES that is free of points, names and `lines`; where none is, at the first."""
-    points = gathered(points, height_px)
+    """The names, each at the first of PLACES that covers least of points, other names and `lines`.
+
+    From right to left, since most names go to the right of their points.
+    """
+    points = sorted(gathered(points, height_px), key=lambda point: -point.x)
     taken = [_box(_pixels(point, height_px), POINT_PX, POINT_PX) for point in points]
     taken += [box for each in lines for box in _along(each, height_px)]
     texts = []
@@ -78,7 +84,7 @@ def gathered(points: Sequence[Named], height_px: int = PLOT_PX) -> list[Named]:
     for point in points:
         around = _box(_pixels(point, height_px), POINT_PX / 2, POINT_PX / 2)
         for index, group in enumerate(groups):
-            if around.meets(_box(_pixels(group, height_px), POINT_PX / 2, POINT_PX / 2)):
+            if around.overlap(_box(_pixels(group, height_px), POINT_PX / 2, POINT_PX / 2)):
                 groups[index] = Named(f"{group.name}, {point.name}", group.x, group.y)
                 break
         else:
@@ -88,8 +94,8 @@ def gathered(points: Sequence[Named], height_px: int = PLOT_PX) -> list[Named]:
 
 def _free(point: Named, taken: Sequence[Box], height_px: int) -> tuple[Box, tuple[float, float, str]]:
     boxes = [(_text_box(point, place, height_px), place) for place in PLACES]
-    inside = [(box, place) for box, place in boxes if box.left >= -4 and box.right <= NARROWEST_PX + 4 and box.top >= 0]
-    return next((each for each in inside if not any(each[0].meets(other) for other in taken)), boxes[0])
+    inside = [each for each in boxes if each[0].left >= -4 and each[0].right <= NARROWEST_PX + 4 and each[0].top >= 0]
+    return min(inside or boxes, key=lambda each: sum(each[0].overlap(other) for other in taken))
 
 
 def _text_box(point: Named, place: tuple[float, float, str], height_px: int) -> Box:

@@ -41,7 +41,7 @@ def roofline_part(source: Source, sources: Sequence[Source]) -> Html:
 def _plot(source: Source, points: Sequence[Point], roofs: Roofs) -> Html:
     ridge = roofs.ffma_tflops / roofs.dram_tb_per_s
     intensities = [ridge / 16, ridge, *(p.flop_per_byte for p in points)]
-    x = Scale(min(intensities) / 2, max(intensities) * 3, log=True)
+    x = Scale(min(intensities) / 2, max(intensities) * 4, log=True)
     y = Scale(min(roofs.dram_tflops(x.low), *(p.tflops for p in points)) / 2, roofs.ffma_tflops * 2, log=True)
     named = [Named(short(p.row), x.at(p.flop_per_byte), 100 - y.at(p.tflops)) for p in points]
     marks = [
@@ -50,7 +50,7 @@ def _plot(source: Source, points: Sequence[Point], roofs: Roofs) -> Html:
     ]
     baseline = _baseline(source, y)
     lines = _roof_lines(x, y, roofs)
-    names = placed([*named, *baseline], list(lines.values()), HEIGHT_PX)
+    names = placed([*baseline, *named], list(lines.values()), HEIGHT_PX)
     drawn = [line(*segment, class_) for class_, segment in lines.items()]
     content = [*drawn, *_strokes(baseline), *marks, *names]
     above = [full(p.row) for p in points if p.above_dram]

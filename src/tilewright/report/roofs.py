@@ -73,15 +73,15 @@ def why_above(point: Point, roofs: Roofs, source: Source) -> str:
     allowed = roofs.dram_tflops(point.flop_per_byte)
     parts = [
         f"At {point.flop_per_byte:.3g} FLOP a requested byte, {roofs.dram_tb_per_s:.2f} TB/s of DRAM allow "
-        f"{allowed:.3g} TFLOP/s; it runs at {point.tflops:.3g}, {point.tflops / allowed:.1f} times that. The roof takes "
-        "every requested byte to come from DRAM.",
+        f"{allowed:.3g} TFLOP/s; it runs at {point.tflops:.3g}, {point.tflops / allowed:.1f} times that. The roof "
+        "takes every requested byte to come from DRAM.",
         _premise(point.row, roofs, source),
     ]
     if point.above_l2:
         parts.append(
             f"It is above the L2's {roofs.l2_tflops(point.flop_per_byte):.3g} TFLOP/s as well, so not even the L2 "
-            "serves every requested byte: lanes of a warp that ask for the same sector make one request for it, and the L1 "
-            "serves again what it holds."
+            "serves every requested byte: lanes of a warp that ask for the same sector make one request for it, and "
+            "the L1 serves again what it holds."
         )
     return " ".join(parts)
 
