@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilewright.lab.render import percent
 from tilewright.record import Row, ceiling
 from tilewright.report.html import Html, joined, tag
-from tilewright.report.parts import figure, folded, full, heading_of, sheet, spread, taken, time, verification
+from tilewright.report.parts import failed, figure, folded, full, heading_of, sheet, spread, taken, time, verification
 from tilewright.report.reading import Source
 from tilewright.report.samples_view import samples_part
 from tilewright.report.svg import Scale, line, rect
@@ -56,6 +56,8 @@ def _median(row: Row) -> float:
 
 
 def _bar(row: Row, scale: Scale, *, is_best: bool) -> Html:
+    if row.failure is not None:
+        return failed(row)
     classes = " ".join(["best"] * is_best + ["baseline"] * (row.number is None))
     return tag(
         "li",
@@ -68,8 +70,6 @@ def _bar(row: Row, scale: Scale, *, is_best: bool) -> Html:
 
 
 def _said(row: Row, *, is_best: bool) -> str:
-    if row.failure is not None:
-        return f"✗ {row.failure}: {row.verdict or 'no more is known'}"
     if row.ratio_to_baseline is None:
         return "the baseline" if row.number is None else ""
     return spread(row.ratio_to_baseline) + (" ★" if is_best else "")

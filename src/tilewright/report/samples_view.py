@@ -27,7 +27,11 @@ def samples_part(source: Source) -> Html:
         f"+{most:.2g}% of the arm's own median. The numbers are microseconds a launch."
     )
     strips = [_strip(f"{source.ident}-s{index}", row, most) for index, row in enumerate(sampled)]
-    return folded(f"Raw samples: {count} times of {len(sampled)} arms", tag("p", note, class_="lead"), *strips)
+    return folded(
+        f"Raw samples: {count} times of {len(sampled)} arms",
+        tag("p", note, class_="lead"),
+        tag("div", *strips, class_="strips"),
+    )
 
 
 def deviations(row: Row) -> list[float]:
@@ -40,13 +44,13 @@ def deviations(row: Row) -> list[float]:
 def _strip(ident: str, row: Row, most: float) -> Html:
     samples = row.samples_us or []
     inner = f", each the mean of {row.inner} launches" if row.inner and row.inner > 1 else ""
-    told = f"{len(samples)} rounds{inner}; from {min(samples):g} to {max(samples):g} µs, median {time(row)}"
+    told = f"{len(samples)} rounds{inner}; from {min(samples)} to {max(samples)} µs, median {time(row)}"
     scale = Scale(-most * 1.08, most * 1.08)
     places = [(_across(i, len(samples)), 100 - scale.at(each)) for i, each in enumerate(deviations(row))]
     drawn = image(
         ident, f"Samples of {full(row)}", told, HEIGHT_PX, line(0, 50, 100, 50, "axis-line"), dots(places, "")
     )
-    numbers = tag("p", " ".join(f"{sample:g}" for sample in samples), class_="numbers")
+    numbers = tag("p", " ".join(str(sample) for sample in samples), class_="numbers")
     return tag("div", tag("h4", full(row)), tag("p", told, class_="taken"), drawn, numbers, class_="strip")
 
 
