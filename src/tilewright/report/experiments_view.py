@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.record import Ratio, Row
 from tilewright.report.html import Html, tag
 from tilewright.report.parts import (
+    failed,
     figure,
     folded,
     full,
@@ -110,6 +111,8 @@ def _intervals(source: Source) -> Html:
 
 
 def _arm(row: Row, scale: Scale, reference: str | None) -> Html:
+    if row.failure is not None:
+        return failed(row)
     is_reference = reference is not None and reference in (row.arm, row.rung)
     return tag(
         "li",
@@ -122,8 +125,6 @@ def _arm(row: Row, scale: Scale, reference: str | None) -> Html:
 
 
 def _said(row: Row, *, is_reference: bool) -> str:
-    if row.failure is not None:
-        return f"✗ {row.failure}: {row.verdict or 'no more is known'}"
     if is_reference:
         return "the reference"
     if row.ratio_to_reference is None:
@@ -136,8 +137,6 @@ def _ratio(ratio: Ratio) -> str:
 
 
 def _drawn(row: Row, scale: Scale) -> Html:
-    if row.failure is not None:
-        return Html()
     low, high = scale.at(1 - EQUIVALENCE), scale.at(1 + EQUIVALENCE)
     content = [rect(low, 0, high - low, 100, "band"), line(scale.at(1), 0, scale.at(1), 100, "at-baseline")]
     ratio = row.ratio_to_reference

@@ -113,6 +113,12 @@ def time(row: Row) -> str:
     return "" if row.time_us is None else duration(row.time_us)
 
 
+def failed(row: Row) -> Html:
+    """A row among bars that has no bar: what went wrong with it."""
+    said = f"✗ {row.failure}: {row.verdict or 'no more is known'}"
+    return tag("li", tag("span", full(row), class_="name"), tag("span", said, class_="share"), class_="failed")
+
+
 def verification(row: Row) -> str:
     """Whether the row was verified, and what the checks said."""
     return {None: "", True: "✓ ", False: "✗ "}[row.verified] + (row.verdict or "")
