@@ -98,6 +98,7 @@ def _compile(source: KernelSource, arch: ArchSpec, key: str) -> Binary:
         std="c++17",
         lineinfo=True,
         ptxas_options=["-v"],
+        no_cache=True,  # NVRTC's own cache gives the code back without the report
         include_path=[str(INCLUDE_DIR)],
     )
     log = io.StringIO()
