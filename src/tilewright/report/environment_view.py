@@ -5,7 +5,6 @@ Nothing of an environment is left out; what has no words of its own here is show
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +23,7 @@ WORDS = {
     "device.name": "card",
     "device.sm_count": "SMs",
     "device.l2_bytes": "L2, bytes",
+    "device.uuid": "card's UUID",
     "device.driver_cuda": "driver, up to CUDA",
     "arch": "compiled for",
     "nvrtc": "NVRTC",
@@ -49,7 +49,7 @@ def environment_part(source: Source) -> Html:
         if numbers:
             series.append((path, numbers))
         else:
-            facts.append((WORDS.get(path, path.removeprefix("measurement.").replace("_", " ")), plain(value)))
+            facts.append((WORDS.get(path, path.rpartition(".")[2].replace("_", " ")), plain(value)))
     traces = [
         trace(f"{source.ident}-t{index}", _title(path), values, _unit(path))
         for index, (path, values) in enumerate(series)
@@ -83,9 +83,3 @@ def _title(path: str) -> str:
 
 def _unit(path: str) -> str:
     return UNITS.get(path.rpartition("_")[2], "")
-
-
-def power_range(source: Source) -> str:
-    """The median power of a record's rounds in words, or nothing."""
-    values = _numbers(source.record.environment.get("measurement", {}).get("power_w"))
-    return f"{statistics.median(values):.0f} W" if values else ""

@@ -83,7 +83,7 @@ def experiment_part(source: Source) -> Html:
         _causes(source.record.rows),
         taken(source),
         folded("All figures of these arms as a table", _table(source)),
-        samples_part(source),
+        samples_part(source, source.record.rows),
         id=f"{source.ident}-experiment",
     )
 

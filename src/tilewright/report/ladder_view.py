@@ -39,7 +39,7 @@ def ladder_part(source: Source, sources: Sequence[Source]) -> Html:
         drawn,
         taken(source),
         folded("All figures of these rungs as tables", _tables(source, sources)),
-        samples_part(source),
+        samples_part(source, source.record.rows),
         id=f"{source.ident}-ladder",
     )
 

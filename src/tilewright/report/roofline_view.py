@@ -145,7 +145,9 @@ def ceilings_part(source: Source) -> Html:
     rows = [_ceiling(row, source) for row in source.record.rows]
     title = tag("h3", f"Ceilings of {source.device}")
     table = sheet("Small kernels that fill the card, each proved first", headings, rows)
-    return tag("article", title, table, taken(source), samples_part(source), id=f"{source.ident}-ceilings")
+    return tag(
+        "article", title, table, taken(source), samples_part(source, source.record.rows), id=f"{source.ident}-ceilings"
+    )
 
 
 def _ceiling(row: Row, source: Source) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ LEAST_SPREAD_PERCENT = 0.5
 HEIGHT_PX = 54
 
 
-def samples_part(source: Source) -> Html:
-    """The samples of all arms of a record on one scale, so that their spreads compare."""
-    sampled = [row for row in source.record.rows if row.samples_us]
+def samples_part(source: Source, rows: Sequence[Row]) -> Html:
+    """The samples of a record's `rows` on one scale, so that their spreads compare."""
+    sampled = [row for row in rows if row.samples_us]
     if not sampled:
         return Html()
     most = max(LEAST_SPREAD_PERCENT, *(abs(each) for row in sampled for each in deviations(row)))
@@ -28,7 +28,7 @@ def samples_part(source: Source) -> Html:
     )
     strips = [_strip(f"{source.ident}-s{index}", row, most) for index, row in enumerate(sampled)]
     return folded(
-        f"Raw samples: {count} times of {len(sampled)} arms",
+        f"Raw samples: {count} times of {len(sampled)} arm{'s' if len(sampled) != 1 else ''}",
         tag("p", note, class_="lead"),
         tag("div", *strips, class_="strips"),
     )
@@ -66,7 +66,7 @@ def trace(ident: str, title: str, values: Sequence[float], unit: str) -> Html:
     places = [(_across(i, len(values)), 100 - scale.at(value)) for i, value in enumerate(values)]
     told = f"{title}, {len(values)} rounds: {low:g} to {high:g} {unit}, median {statistics.median(values):g} {unit}"
     ends = [
-        words(f"{v:g}", 0, 100 - scale.at(v), "tick", dx=-6, dy=4, anchor="end") for v in dict.fromkeys((low, high))
+        words(f"{v:.4g}", 0, 100 - scale.at(v), "tick", dx=-6, dy=4, anchor="end") for v in dict.fromkeys((low, high))
     ]
     frame = tag("rect", x="0", y="0", width="100%", height=percent_of(100), class_="frame")
     drawn = image(ident, title, told, HEIGHT_PX, frame, dots(places, ""), *ends)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 
 from tilewright.record import Row
 from tilewright.report.html import Html, joined, tag
+from tilewright.report.parameters_view import parameters_part, share, speed_scale
 from tilewright.report.parts import duration, figure, folded, heading_of, pairs, plain, sheet, spread, taken, time
 from tilewright.report.reading import Source
 from tilewright.report.samples_view import samples_part
-from tilewright.report.svg import Axis, Scale, dots, image, line, mark, plot, rect, words
+from tilewright.report.svg import Axis, Scale, dots, mark, plot
 
 LEAD = (
     "Every config that was tried, the fastest first, as a share of the best one's speed; then every parameter by "
@@ -44,11 +43,12 @@ def tuning_part(source: Source) -> Html:
         tag("h3", f"Tuning {best.rung}, {heading_of(source)}"),
         pairs({**asked, "winner": _settings(best), "ties": f"{len(ties)}", **space}.items()),
         tag("figure", _landscape(source, timed, best, ties)),
-        _parameters(source, timed, best),
+        parameters_part(source.ident, timed, best),
         taken(source),
         _best_table(timed, best, ties),
         _lost(source),
-        samples_part(source),
+        _trials(source.record.rows),
+        samples_part(source, [row for row in timed if row.ratio_to_baseline is not None]),
         id=f"{source.ident}-tuning",
     )
 
@@ -67,26 +67,15 @@ def _settings(row: Row) -> str:
     return " ".join(f"{name}={value}" for name, value in (row.config or {}).items())
 
 
-def _share(row: Row, best: Row) -> float:
-    """Speed as per cent of the best one's."""
-    return 100 * _time_us(best) / _time_us(row)
-
-
-def _speeds(timed: Sequence[Row], best: Row) -> Scale:
-    """From a round share below the slowest to just above the fastest."""
-    shares = [_share(row, best) for row in timed]
-    return Scale(10 * math.floor(min(*shares, 90.0) / 10), max(shares) * 1.02)
-
-
 def _landscape(source: Source, timed: Sequence[Row], best: Row, ties: Sequence[Row]) -> Html:
-    x, y = Scale(0, len(timed) + 1), _speeds(timed, best)
-    places = {id(row): (x.at(rank), 100 - y.at(_share(row, best))) for rank, row in enumerate(timed, start=1)}
+    x, y = Scale(0, len(timed) + 1), speed_scale(timed, best)
+    places = {id(row): (x.at(rank), 100 - y.at(share(row, best))) for rank, row in enumerate(timed, start=1)}
     marks = [mark("diamond", *places[id(row)], "tie", f"tie: {_settings(row)}") for row in ties if id(row) in places]
     marks.append(mark("star", *places[id(best)], "called", f"winner: {_settings(best)}"))
     slowest = timed[-1]
     described = (
         f"{len(timed)} configs from {duration(_time_us(best))} to {duration(_time_us(slowest))}, the slowest at "
-        f"{_share(slowest, best):.1f}% of the best one's speed; {len(ties)} ties with the winner."
+        f"{share(slowest, best):.1f}% of the best one's speed; {len(ties)} ties with the winner."
     )
     axes = (Axis(x, "configs, fastest first"), Axis(y, "% of the best"))
     drawn = plot(
@@ -106,51 +95,6 @@ def _key(shape: str, class_: str, text: str) -> Html:
     return tag("span", tag("svg", mark(shape, 50, 50, class_), width="18", height="18", aria_hidden="true"), text)
 
 
-def _parameters(source: Source, timed: Sequence[Row], best: Row) -> Html:
-    y = _speeds(timed, best)
-    names = dict.fromkeys(name for row in timed for name in (row.config or {}))
-    drawn = []
-    for name in names:
-        groups: dict[int, list[float]] = {}
-        for row in timed:
-            if row.config is not None and name in row.config:
-                groups.setdefault(row.config[name], []).append(_share(row, best))
-        if len(groups) > 1:
-            chosen = (best.config or {}).get(name)
-            drawn.append(_parameter(f"{source.ident}-{name}", name, dict(sorted(groups.items())), chosen, y))
-    if not drawn:
-        return Html()
-    title = f"Each parameter by itself, from {y.low:g}% of the best one's speed at the bottom to 100% at the upper line"
-    return tag("div", tag("h4", title), tag("div", *drawn, class_="multiples"))
-
-
-def _parameter(ident: str, name: str, groups: dict[int, list[float]], chosen: int | None, y: Scale) -> Html:
-    width, best = 100 / len(groups), 100 - y.at(100)
-    content, told = [line(0, best, 100, best, "grid"), line(0, 100, 100, 100, "axis-line")], []
-    for index, (value, shares) in enumerate(groups.items()):
-        middle = width * (index + 0.5)
-        low, median, high = _quartiles(shares)
-        top, mid, bottom = (100 - y.at(share) for share in (high, median, low))
-        content += [
-            line(middle, 100 - y.at(max(shares)), middle, 100 - y.at(min(shares)), "whisker thin"),
-            rect(middle - width * 0.3, top, width * 0.6, bottom - top, "box"),
-            line(middle - width * 0.3, mid, middle + width * 0.3, mid, "whisker"),
-            words(f"{value}", middle, 100, "tick", dy=16, anchor="middle"),
-        ]
-        if value == chosen:
-            content.append(mark("star", middle, best, "called"))
-        told.append(f"{value}: best {max(shares):.1f}, median {median:.1f} of {len(shares)}")
-    drawn = image(ident, f"{name}, % of the best", "; ".join(told), 130, *content)
-    return tag("figure", tag("h4", name), tag("div", drawn, class_="multiple"))
-
-
-def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    if len(values) == 1:
-        return values[0], values[0], values[0]
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, median, high
-
-
 def _best_table(timed: Sequence[Row], best: Row, ties: Sequence[Row]) -> Html:
     def kind(row: Row) -> str:
         return "★ winner" if row is best else "◆ tie" if any(row is tie for tie in ties) else ""
@@ -162,7 +106,7 @@ def _best_table(timed: Sequence[Row], best: Row, ties: Sequence[Row]) -> Html:
             kind(row),
             _settings(row),
             time(row),
-            f"{_share(row, best):.1f}",
+            f"{share(row, best):.1f}",
             "" if row.ratio_to_baseline is None else spread(row.ratio_to_baseline, unit=""),
             figure(row.registers),
             figure(row.occupancy, "{:.1f}%", 100),
@@ -170,6 +114,21 @@ def _best_table(timed: Sequence[Row], best: Row, ties: Sequence[Row]) -> Html:
         for row in leading
     ]
     return sheet(f"The winner, its ties and the next, of {len(timed)} with a time", headings, rows)
+
+
+def _trials(rows: Sequence[Row]) -> Html:
+    headings = ("settings", "time", "samples, µs", "registers", "failure")
+    cells = [
+        (
+            _settings(row),
+            time(row),
+            " ".join(str(sample) for sample in row.samples_us or []),
+            figure(row.registers),
+            row.failure or "",
+        )
+        for row in rows
+    ]
+    return folded(f"All {len(rows)} trials as a table", sheet("In the order they were tried", headings, cells))
 
 
 def _lost(source: Source) -> Html:
