@@ -39,7 +39,13 @@ def made_up_environment(**measurement) -> dict:
         "commit": "0123456789ab",
         "versions": {"numpy": "2.5.2"},
         "device": {"name": "NVIDIA Made Up", "sm_count": 100, "l2_bytes": 50 * 2**20},
-        "measurement": {**measured, **clocks, "aa_floor": 0.0011, **measurement},
+        "measurement": {
+            **measured,
+            **clocks,
+            "aa_floor": 0.0011,
+            "aa": {"low": 0.9989, "median": 1.0002, "high": 1.0011},
+            **measurement,
+        },
     }
 
 
@@ -87,7 +93,11 @@ def made_up_experiment(**about) -> Record:
         "claim": "Sixteen is best & eight < sixteen.",
         "prediction": "Eight wins by a tenth: the loop fits the instruction cache.",
         "reference": "BK=16",
-        "arms": [row.arm for row in rows],
+        "arms": [
+            {"arm": "BK=16", "candidate": {"rung": "k12_tall_thread_tile"}},
+            {"arm": "BK=8", "against": "BK=16", "claim": "slower", "claim_verdict": "fails", "prediction": "faster"},
+            {"arm": "BK=32", "against": "BK=8", "prediction": "slower", "prediction_verdict": "came true"},
+        ],
         "verdict": "confounded",
         "finding": "BK=8 is 1.121 times as fast as BK=16.",
         "holds_here": False,
@@ -291,7 +301,8 @@ def test_a_sceptic_finds_all_of_the_environment(whole):
                 assert value in whole.words
             elif isinstance(value, list) and value:
                 assert f"{min(value):g} to {max(value):g}" in whole.words
-    assert "0.0011" in whole.words and "steady" in whole.words
+    for told in ("0.0011", "1.0002 [0.9989, 1.0011]", "A/A floor 0.11%", "steady · cold"):
+        assert told in whole.words
 
 
 def test_times_tell_apart_what_differs_by_a_tenth_of_a_per_cent():
@@ -381,6 +392,9 @@ def test_an_experiment_shows_question_prediction_claim_and_every_arms_interval(w
     assert "×1.121 [1.118, 1.124] faster" in whole.words and "×1.000 [0.999, 1.001] equivalent" in whole.words
     assert "✗ InvalidConfig: BK=64: shared memory does not fit" in whole.words
     assert "constant BK: 16 → 8; constant BETA_MODE: 0 → 2" in whole.words
+    assert "×0.873 [0.871, 0.876] slower (against BK=8)" in whole.words
+    for told in ("the claim", "fails", "came true"):
+        assert told in whole.words
     assert "1 question; arms: 1 faster, 1 slower, 1 equivalent, 1 inconclusive, 1 confounded" in whole.words
 
 

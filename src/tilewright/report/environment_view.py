@@ -27,6 +27,10 @@ WORDS = {
     "device.driver_cuda": "driver, up to CUDA",
     "arch": "compiled for",
     "nvrtc": "NVRTC",
+    "measurement.mode": "mode",
+    "measurement.cache": "operands' cache",
+    "measurement.aa": "A/A, the baseline's twin against it",
+    "measurement.aa_floor": "A/A floor, as a fraction",
     "measurement.rounds": "rounds",
     "measurement.rejected_rounds": "rounds rejected",
     "measurement.stop": "stopped by",
@@ -61,7 +65,9 @@ def environment_part(source: Source) -> Html:
 
 def _leaves(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for name, each in value.items():
-        if isinstance(each, dict):
+        if isinstance(each, dict) and set(each) == {"low", "median", "high"}:
+            yield f"{before}{name}", "{median:.5g} [{low:.5g}, {high:.5g}]".format(**each)
+        elif isinstance(each, dict):
             yield from _leaves(each, f"{before}{name}.")
         elif each is not None:
             yield f"{before}{name}", each

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.record import Ratio, Row
+from tilewright.record import Row
 from tilewright.report.html import Html, tag
+from tilewright.report.intervals_view import intervals, ratio_text, told_arms
 from tilewright.report.parts import (
-    failed,
     figure,
     folded,
     full,
@@ -25,17 +24,13 @@ from tilewright.report.parts import (
 )
 from tilewright.report.reading import Source
 from tilewright.report.samples_view import samples_part
-from tilewright.report.svg import Scale, line, mark, rect
 
 LEAD = (
     "Each arm against its reference, paired in the same rounds: right of the middle line is faster. The stroke is the "
     "95% interval, the shaded band the margin within which two count as equivalent. An outcome that was predicted "
     "wrong stays here, and so does one that is confounded: then more differs than what was asked about."
 )
-EQUIVALENCE = 0.005
-LEAST_RANGE = 0.015
 COMMANDS = ("experiment", "compare", "replay")
-SHAPES = {"faster": "up", "slower": "down", "equivalent": "diamond", "inconclusive": "circle"}
 TOLD_APART = ("experiment", "question", "claim", "prediction", "finding", "verdict", "reference", "arms")
 
 
@@ -79,7 +74,8 @@ def experiment_part(source: Source) -> Html:
         tag("h3", f"{name_of(source)} ", verdict),
         asked,
         pairs(_told(about)),
-        _intervals(source),
+        intervals(source),
+        _expected(source),
         _causes(source.record.rows),
         taken(source),
         folded("All figures of these arms as a table", _table(source)),
@@ -94,57 +90,23 @@ def _told(about: dict[str, Any]) -> list[tuple[str, str]]:
     return known + [(name.replace("_", " "), plain(value)) for name, value in about.items() if name not in TOLD_APART]
 
 
-def _intervals(source: Source) -> Html:
-    ratios = [row.ratio_to_reference for row in source.record.rows if row.ratio_to_reference is not None]
-    if not ratios:
-        return tag("p", "No arm of this record was timed against a reference.")
-    most = max(LEAST_RANGE, *(abs(math.log(end)) for ratio in ratios for end in (ratio.low, ratio.high)))
-    scale = Scale(math.exp(-most * 1.08), math.exp(most * 1.08), log=True)
-    reference = (source.record.about or {}).get("reference")
-    arms = [
-        _arm(row, scale, reference) for row in source.record.rows if row.time_us is not None or row.failure is not None
-    ]
-    ends = tag(
-        "p", tag("span", f"← slower ×{scale.low:.3g}"), tag("span", f"faster ×{scale.high:.3g} →"), class_="ends"
-    )
-    return tag("figure", tag("ol", *arms, class_="bars arms"), ends, class_="arms-figure")
-
-
-def _arm(row: Row, scale: Scale, reference: str | None) -> Html:
-    if row.failure is not None:
-        return failed(row)
-    is_reference = reference is not None and reference in (row.arm, row.rung)
-    return tag(
-        "li",
-        tag("span", full(row), class_="name"),
-        _drawn(row, scale),
-        tag("span", time(row), class_="time"),
-        tag("span", _said(row, is_reference=is_reference), class_="share"),
-        class_="best" if is_reference else None,
-    )
-
-
-def _said(row: Row, *, is_reference: bool) -> str:
-    if is_reference:
-        return "the reference"
-    if row.ratio_to_reference is None:
-        return "not compared"
-    return " ".join([_ratio(row.ratio_to_reference), row.outcome or ""])
-
-
-def _ratio(ratio: Ratio) -> str:
-    return f"×{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
-
-
-def _drawn(row: Row, scale: Scale) -> Html:
-    low, high = scale.at(1 - EQUIVALENCE), scale.at(1 + EQUIVALENCE)
-    content = [rect(low, 0, high - low, 100, "band"), line(scale.at(1), 0, scale.at(1), 100, "at-baseline")]
-    ratio = row.ratio_to_reference
-    if ratio is not None:
-        content.append(line(scale.at(ratio.low), 50, scale.at(ratio.high), 50, "interval"))
-        shape = SHAPES.get(row.outcome or "", "cross")
-        content.append(mark(shape, scale.at(ratio.median), 50, "called" if shape == "cross" else "point"))
-    return tag("svg", *content, width="100%", height=20, aria_hidden="true", class_="image")
+def _expected(source: Source) -> Html:
+    """What was claimed and predicted of each arm, and what came of it; only what some arm has."""
+    titles = {
+        "against": "compared with",
+        "bundle": "bundle",
+        "claim": "claimed",
+        "claim_verdict": "the claim",
+        "prediction": "predicted",
+        "prediction_verdict": "the prediction",
+        "confounded": "confounded by",
+    }
+    arms = told_arms(source)
+    known = {name: title for name, title in titles.items() if any(name in arm for arm in arms.values())}
+    if not known:
+        return Html()
+    rows = [(label, *(plain(arm[name]) if name in arm else "" for name in known)) for label, arm in arms.items()]
+    return sheet("What was expected of each arm, and what came of it", ("arm", *known.values()), rows)
 
 
 def _causes(rows: Sequence[Row]) -> Html:
@@ -170,7 +132,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         full(row),
         time(row),
-        "" if row.ratio_to_reference is None else _ratio(row.ratio_to_reference),
+        "" if row.ratio_to_reference is None else ratio_text(row.ratio_to_reference),
         row.outcome or "",
         "" if row.ratio_to_baseline is None else spread(row.ratio_to_baseline, unit=""),
         figure(row.tflops, "{:.2f}"),

@@ -146,6 +146,8 @@ def taken(source: Source) -> Html:
     words += [str(measured[name]) for name in ("mode", "cache") if name in measured]
     if "rounds" in measured:
         words.append(f"{measured['rounds']} rounds, stopped by {measured.get('stop')}")
+    if measured.get("aa_floor") is not None:
+        words.append(f"A/A floor {100 * measured['aa_floor']:.2f}%")
     if measured.get("median_sm_mhz") is not None:
         words.append(f"SM clock {measured['median_sm_mhz']:.0f} MHz")
     link = tag("a", "how it was taken", href=f"#{source.ident}-taken")
