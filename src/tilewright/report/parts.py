@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tilewright.lab.outcomes import changed_settings, size_of
@@ -11,6 +12,7 @@ from tilewright.report.html import Html, joined, tag
 from tilewright.report.reading import Source
 
 ABSENT = "–"
+NUMBER = re.compile(r"×?[\d.]+%?(\s(ms|µs|TB/s|TFLOP/s))?( \[[\d.]+, [\d.]+\])?")
 
 
 def sheet(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Html:
@@ -45,7 +47,7 @@ def sheet(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def _is_number(cell: str) -> bool:
-    return not cell or cell.lstrip("×")[:1].isdigit()
+    return not cell or NUMBER.fullmatch(cell) is not None
 
 
 def folded(summary: str, *content: str) -> Html:

@@ -103,9 +103,13 @@ def _tiles(sources: Sequence[Source]) -> list[Html]:
     return [
         *tiles[:2],
         *[gain for gain in gains if gain][:1],
-        _tile(f"{verified}", "rows verified before they were timed"),
+        *([_tile(f"{verified}", "rows verified before they were timed")] if verified else []),
         *([_tile(f"{failed}", "rows failed; each is shown with its kind")] if failed else []),
-        *([_tile(f"{len(outcomes)}", "arms judged against a reference")] if outcomes else []),
+        *(
+            [_tile(f"{len(outcomes)}", f"arm{'s' if len(outcomes) != 1 else ''} judged against a reference")]
+            if outcomes
+            else []
+        ),
     ]
 
 
