@@ -108,13 +108,22 @@ def inspect(
     memory: Annotated[bool, typer.Option("--memory", help="Trace it in the emulator: banks and sectors.")] = False,
     line: Line = None,
     svg: Svg = None,
+    ncu: Annotated[bool, typer.Option("--ncu", help="Count it on the GPU with Nsight Compute, beside cuBLAS.")] = False,
     as_json: Json = False,
 ) -> int:
     """Explain a config from its declaration and its binary. Needs no GPU and no C++ compiler.
 
     With --memory, which needs a C++ compiler: wavefronts and sectors by source line and K-tile, counted in the
-    emulator, beside the binary's own instructions.
+    emulator, beside the binary's own instructions. With --ncu, which needs a GPU and Nsight Compute: stalls, issue
+    rate, wavefronts, L2 hit rate and DRAM bytes.
     """
+    if ncu:
+        from tilewright.lab.ncu_command import inspect_ncu
+
+        others = {"--memory": memory, "--arch": arch, "--card": card, "--line": line, "--svg": svg}
+        return inspect_ncu(
+            rung, set_ or [], (m, n, k), [name for name, given in others.items() if given], as_json=as_json
+        )
     if memory:
         from tilewright.lab.memory_command import MemoryRequest, inspect_memory
         from tilewright.lab.memory_table import Picture
@@ -278,6 +287,19 @@ def ceilings(device: Device = 0, as_json: Json = False) -> int:
     from tilewright.lab.ceilings_command import run_ceilings
 
     return run_ceilings(device, as_json=as_json)
+
+
+@command
+def report(
+    record: Annotated[
+        list[Path] | None, typer.Argument(help="Records, or folders of them. Left out: those of the package.")
+    ] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The file to write.")] = Path("report.html"),
+) -> int:
+    """Draw records as one HTML file that needs no network."""
+    from tilewright.report.command import write_report
+
+    return write_report(record or [], out)
 
 
 @command

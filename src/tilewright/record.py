@@ -43,6 +43,7 @@ class Row:
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
     a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
     is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
+    `counters` are a profiler's, by its own names, of one launch of `kernel`.
     """
 
     rung: str
@@ -85,6 +86,8 @@ class Row:
     sass: dict[str, int | float] | None = None
     sass_unit: str | None = None
     sass_missing: str | None = None
+    kernel: str | None = None
+    counters: dict[str, float] | None = None
     footprints: list[dict[str, Any]] | None = None
     roofline: dict[str, Any] | None = None
 
