@@ -37,6 +37,10 @@ Backend = Annotated[str, typer.Option("--backend", help="auto (a GPU if there is
 SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")]
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
+Mode = Annotated[
+    str, typer.Option("--mode", help="On a GPU: steady (back to back) or burst (a gap before each round).")
+]
+Cache = Annotated[str, typer.Option("--cache", help="On a GPU: operands cold (a ring past the L2) or warm (one set).")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
 Svg = Annotated[str | None, typer.Option(help="With --line: write the drawing to this file as well.")]
 
@@ -69,14 +73,16 @@ def ladder(
     arch: Arch = "sm_90a",
     backend: Backend = "auto",
     device: Device = 0,
-    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 60,
+    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 80,
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
     as_json: Json = False,
 ) -> int:
     """Verify every rung and, on a GPU, time it against cuBLAS. Sizes default to 4096³ on a GPU, else to 256³."""
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
-    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget)
+    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache)
     return run_ladder(request, as_json=as_json)
 
 

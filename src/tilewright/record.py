@@ -60,6 +60,7 @@ class Row:
     time_us: float | None = None
     samples_us: list[float] | None = None
     inner: int | None = None
+    host_us: float | None = None
     tflops: float | None = None
     tb_per_s: float | None = None
     ratio_to_baseline: Ratio | None = None
