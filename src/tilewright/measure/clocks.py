@@ -85,7 +85,7 @@ class Clocks:
         return None if limit_mw is None else limit_mw / 1000.0
 
     def processes(self) -> int | None:
-        """How many processes have a CUDA context on the device, this one included; fewer where a container hides some."""
+        """How many processes have a CUDA context on the device, this one among them; a container may hide some."""
         nvml = self._nvml
         return None if nvml is None else _ask(lambda: len(nvml.processes(self._handle)))
 
@@ -125,9 +125,9 @@ def _bind_cuda_bindings() -> _Nvml:
         clock_mhz=nvml.device_get_clock_info,
         power_mw=nvml.device_get_power_usage,
         event_reasons=nvml.device_get_current_clocks_event_reasons,
-        temperature_c=nvml.device_get_temperature_v,
-        power_limit_mw=nvml.device_get_enforced_power_limit,
-        processes=nvml.device_get_compute_running_processes_v3,
+        temperature_c=_optional(nvml, "device_get_temperature_v"),
+        power_limit_mw=_optional(nvml, "device_get_enforced_power_limit"),
+        processes=_optional(nvml, "device_get_compute_running_processes_v3"),
     )
 
 
@@ -143,10 +143,19 @@ def _bind_nvidia_ml_py() -> _Nvml:
         clock_mhz=nvml.nvmlDeviceGetClockInfo,
         power_mw=nvml.nvmlDeviceGetPowerUsage,
         event_reasons=event_reasons,
-        temperature_c=nvml.nvmlDeviceGetTemperature,
-        power_limit_mw=nvml.nvmlDeviceGetEnforcedPowerLimit,
-        processes=nvml.nvmlDeviceGetComputeRunningProcesses,
+        temperature_c=_optional(nvml, "nvmlDeviceGetTemperature"),
+        power_limit_mw=_optional(nvml, "nvmlDeviceGetEnforcedPowerLimit"),
+        processes=_optional(nvml, "nvmlDeviceGetComputeRunningProcesses"),
     )
+
+
+def _optional(binding: Any, name: str) -> Callable[..., Any]:
+    """The binding's function, or one that raises as a GPU does that refuses the question."""
+
+    def refused(*_: Any) -> Any:
+        raise NotImplementedError(f"{name}: this binding of NVML doesn't have it")
+
+    return getattr(binding, name, refused)
 
 
 def _ask(question: Callable[..., int], *args: Any) -> int | None:

@@ -29,6 +29,7 @@ class Replay:
         check(driver.cuGraphUpload(self._executable, int(stream.handle)))
 
     def __call__(self, stream: Any) -> None:
+        """Queue the replay on a stream, which may be another than it was captured on."""
         from cuda.bindings import driver
 
         check(driver.cuGraphLaunch(self._executable, int(stream.handle)))

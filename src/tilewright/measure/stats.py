@@ -107,7 +107,7 @@ def _interval(values: Sequence[float], confidence: float) -> Interval:
     ordered = sorted(values)
     worth = independent_samples(values)
     rank, coverage = _rank(worth, confidence)
-    rank *= (len(ordered) + 1) / (worth + 1)
+    rank = 1.0 if coverage < confidence else rank * (len(ordered) + 1) / (worth + 1)
     low, high = _at(ordered, rank), _at(ordered, len(ordered) + 1 - rank)
     return Interval(low, statistics.median(ordered), high, coverage)
 
@@ -123,15 +123,12 @@ def _at(ordered: Sequence[float], rank: float) -> float:
 @cache
 def _rank(count: int, confidence: float) -> tuple[float, float]:
     """The rank of the interval's lower end among `count` samples, and the coverage it has."""
-    rank, wider = 1, _coverage(count, 1)
+    total, below, term = int(2**count), 1, count
+    rank, wider = 1, 1.0 - 2 / total
     if wider <= confidence or count < 3:
         return 1.0, wider
-    while (narrower := _coverage(count, rank + 1)) >= confidence:
+    while (narrower := 1.0 - 2 * (below + term) / total) >= confidence:
+        below, term = below + term, term * (count - rank) // (rank + 1)
         rank, wider = rank + 1, narrower
     part = (wider - confidence) / (wider - narrower)
     return rank + (count - rank) * part / (rank + (count - 2 * rank) * part), confidence
-
-
-def _coverage(count: int, rank: int) -> float:
-    """How often the rank-th smallest and largest of `count` samples enclose the median; below 0 where they cross."""
-    return 1.0 - 2.0 * sum(math.comb(count, i) for i in range(rank)) / 2**count

@@ -13,6 +13,7 @@ from tilewright.measure.stats import median_interval, paired_ratio
 PRECISION = 0.0025
 FIRST_LOOK = 20
 MAX_REJECTED = 20
+MAX_REJECTED_SHARE = 0.25
 
 
 def is_look(rounds: int) -> bool:
@@ -38,5 +39,5 @@ def enough(times_us: Mapping[str, Sequence[float]], baseline: str | None, twin: 
 
 
 def is_throttled(rejected: int, kept: int, *, over: bool) -> bool:
-    """Whether slowdowns have made an answer impossible: 20 rejected rounds, or at the end no fewer than were kept."""
-    return rejected >= MAX_REJECTED or (over and 0 < rejected >= kept)
+    """Whether slowdowns have made an answer impossible: 20 rejected rounds, or at the end a quarter of all rounds."""
+    return rejected >= MAX_REJECTED or (over and rejected > 0 and rejected >= MAX_REJECTED_SHARE * (rejected + kept))

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.measure.clocks import ClockReading
 from tilewright.measure.schedule import Schedule
 
 WINDOWS = 3
@@ -55,7 +56,8 @@ def _spread(values: Sequence[float]) -> float:
 
 def _run_window(schedule: Schedule, window_s: float) -> Window:
     end_s = schedule.timer.now_s() + window_s
-    seen, readings = [], []
+    seen: list[dict[str, float]] = []
+    readings: list[ClockReading | None] = []
     while not seen or schedule.timer.now_s() < end_s:
         seen.append(schedule.run())
         readings.append(schedule.reading)
