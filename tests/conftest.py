@@ -189,7 +189,8 @@ class SimulatedBench:
         made.append(Arm("cuBLAS", launch(self.baseline_us)))
         reading = ClockReading(sm_mhz=1980, reasons=self.reasons)
         limits = {"rounds": effort.rounds, "seed": 1, "budget_s": effort.budget_s, "slots": 1}
-        return measure(made, timer, **limits, baseline="cuBLAS", read_clocks=lambda: reading)
+        reference = made[0].name if len(arms) > 1 else "cuBLAS"
+        return measure(made, timer, **limits, baseline=reference, read_clocks=lambda: reading)
 
     def peak_tflops(self, samples):
         return 60.0

@@ -37,6 +37,10 @@ Backend = Annotated[str, typer.Option("--backend", help="auto (a GPU if there is
 SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")]
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
+Mode = Annotated[
+    str, typer.Option("--mode", help="On a GPU: steady (back to back) or burst (a gap before each round).")
+]
+Cache = Annotated[str, typer.Option("--cache", help="On a GPU: operands cold (a ring past the L2) or warm (one set).")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Build and compare only, even where there is a GPU.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="On a GPU, the most rounds to measure.")]
@@ -72,14 +76,16 @@ def ladder(
     arch: Arch = "sm_90a",
     backend: Backend = "auto",
     device: Device = 0,
-    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 60,
+    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 80,
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
     as_json: Json = False,
 ) -> int:
     """Verify every rung and, on a GPU, time it against cuBLAS. Sizes default to 4096³ on a GPU, else to 256³."""
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
-    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget)
+    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache)
     return run_ladder(request, as_json=as_json)
 
 
@@ -231,8 +237,10 @@ def compare(
     arch: Arch = "sm_90a",
     device: Device = 0,
     offline: Offline = False,
-    rounds: Rounds = 60,
+    rounds: Rounds = 80,
     budget: Budget = 20.0,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
     as_json: Json = False,
 ) -> int:
     """Say which of two builds is faster, B or A, and whether their difference can say why.
@@ -244,7 +252,7 @@ def compare(
     from tilewright.lab.measuring import Effort
 
     sides = Sides(rung, other, set_ or [], beta or [], guards or [], option or [], source or [])
-    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, Effort(rounds, budget))
+    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, Effort(rounds, budget, mode, cache))
     return run_compare(request, as_json=as_json)
 
 
@@ -254,7 +262,7 @@ def experiment(
     arch: Arch = "sm_90a",
     device: Device = 0,
     offline: Offline = False,
-    rounds: Rounds = 60,
+    rounds: Rounds = 80,
     budget: Annotated[float | None, typer.Option(help="The most seconds to measure each; default: its own.")] = None,
     out: Annotated[Path | None, typer.Option(help="Keep a record of each in this folder.")] = None,
     as_json: Json = False,

@@ -61,6 +61,7 @@ class Row:
     time_us: float | None = None
     samples_us: list[float] | None = None
     inner: int | None = None
+    host_us: float | None = None
     tflops: float | None = None
     tb_per_s: float | None = None
     ratio_to_baseline: Ratio | None = None
@@ -164,6 +165,16 @@ def commit() -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file. Raises InvalidInput, naming the file."""
+    try:
+        return Record.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}; name a file that can be read") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path}: not a record ({error}); `tilewright ladder --json` prints one") from error
 
 
 def load_records(folder: Path = RECORDS_DIR) -> list[Record]:

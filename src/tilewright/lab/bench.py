@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilewright.arch import ArchSpec
-from tilewright.errors import NoDevice, TilewrightError
-from tilewright.facts.static import problem_fields
+from tilewright.errors import NoDevice
 from tilewright.lab.candidate import Candidate
-from tilewright.lab.gpu_environment import gpu_environment
-from tilewright.lab.ladder import cases_at_size, cases_bytes, failed, judged, require_memory, verified_at_size
-from tilewright.lab.measuring import BASELINE, Effort
-from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
+from tilewright.lab.gpu_environment import device_clocks, gpu_environment
+from tilewright.lab.ladder import cases_at_size, cases_bytes, require_memory, verified_at_size
+from tilewright.lab.measuring import BASELINE, Effort, baseline_row, peak_tflops
+from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Row
@@ -34,9 +33,10 @@ class GpuBench:
     def __init__(self, gpu: CudaBackend, baseline: Baseline | None) -> None:
         self._gpu, self._baseline = gpu, baseline
         self._timer = CudaTimer(gpu.stream)
-        self._clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
+        self._clocks = device_clocks(gpu)
         self._cases: dict[Problem, list[Case]] = {}
-        self._rings: dict[Problem, OperandRing] = {}
+        self._rings: dict[tuple[Problem, str], OperandRing] = {}
+        self._cache: str | None = None
         self._verdicts: dict[tuple[str, Problem], Verdict] = {}
         self._baseline_rows: dict[Problem, Row] = {}
         self._checked: Candidate | None = None
@@ -60,17 +60,21 @@ class GpuBench:
         if self._baseline is None:
             return None
         if problem not in self._baseline_rows:
-            self._baseline_rows[problem] = self._judged_baseline(self._baseline, problem)
+            row = baseline_row(problem, self._baseline, self._gpu, self._cases_of(problem))
+            row.arm = BASELINE
+            self._baseline_rows[problem] = row
         return Row.from_json(self._baseline_rows[problem].to_json())
 
     def time(self, problem: Problem, arms: Mapping[str, Candidate], effort: Effort) -> Samples:
         """See `trial.Bench`."""
-        ring = self._ring_of(problem)
+        ring = self._ring_of(problem, effort.cache)
+        self._cache = ring.cache
         made = [ring.config_arm(name, arm.config, arm.cubin(problem, self.arch)) for name, arm in arms.items()]
         row = self.baseline_row(problem)
         with_baseline = self._baseline is not None and row is not None and bool(row.verified)
         if with_baseline and self._baseline is not None:
             made.append(ring.baseline_arm(BASELINE, self._baseline))
+        reference = made[0].name if len(arms) > 1 else BASELINE if with_baseline else None
         with self._gpu.current():
             return measure(
                 made,
@@ -79,20 +83,19 @@ class GpuBench:
                 seed=SEED,
                 budget_s=effort.budget_s,
                 slots=ring.slots,
-                baseline=BASELINE if with_baseline else None,
+                baseline=reference,
                 read_clocks=self._clocks.read,
+                mode=effort.mode,
             )
 
     def peak_tflops(self, samples: Samples) -> float | None:
-        """SMs × FP32 lanes × 2 × the median clock of the rounds."""
-        if samples.median_sm_mhz is None:
-            return None
-        return self._gpu.sm_count * self.arch.fp32_lanes_per_sm * 2 * samples.median_sm_mhz / 1e6
+        """See `measuring.peak_tflops`."""
+        return peak_tflops(self._gpu, samples)
 
     def environment(self, samples: Samples | None) -> dict[str, Any]:
         """See `trial.Bench`."""
         named = f"{self._baseline.name}, {self._baseline.version}" if self._baseline is not None else None
-        return gpu_environment(self._gpu, samples, self._clocks.reason, data=DATA, baseline=named)
+        return gpu_environment(self._gpu, samples, self._clocks.reason, data=DATA, cache=self._cache, baseline=named)
 
     def _launch(self, problem: Problem, addresses: dict[str, int]) -> None:
         candidate = self._checked
@@ -101,33 +104,18 @@ class GpuBench:
         grid = grid_of(candidate.config, problem, sm_count=self._gpu.sm_count)
         self._gpu.launch(candidate.cubin(problem, self.arch), grid, gemm_args(problem, **addresses))
 
-    def _judged_baseline(self, baseline: Baseline, problem: Problem) -> Row:
-        row = Row(rung=BASELINE, arm=BASELINE, problem=problem_fields(problem), backend="cuda")
-        row.summary = f"the baseline: {baseline.version}"
-
-        def launch(posed: Problem, addresses: dict[str, int]) -> None:
-            a, b, c, d = (addresses[x] for x in "abcd")
-            baseline.gemm(posed, a, b, c, d, self._gpu.stream)
-
-        try:
-            with self._gpu.current():
-                prove_ieee(baseline, self._gpu, self._gpu.stream)
-                return judged(row, verified_at_size(run_with(self._gpu, launch), self._cases_of(problem)))
-        except TilewrightError as error:
-            return failed(row, error)
-
     def _cases_of(self, problem: Problem) -> list[Case]:
         if problem not in self._cases:
             require_memory(problem, cases_bytes(problem), host_free_bytes(), "host")
             self._cases[problem] = cases_at_size(problem)
         return self._cases[problem]
 
-    def _ring_of(self, problem: Problem) -> OperandRing:
-        if problem not in self._rings:
-            need_bytes = slots_for(problem, self._gpu) * problem.operand_bytes
+    def _ring_of(self, problem: Problem, cache: str) -> OperandRing:
+        if (problem, cache) not in self._rings:
+            need_bytes = slots_for(problem, self._gpu, cache) * problem.operand_bytes
             require_memory(problem, need_bytes, self._gpu.free_bytes(), str(self._gpu.device.name))
-            self._rings[problem] = OperandRing(problem, self._gpu)
-        return self._rings[problem]
+            self._rings[problem, cache] = OperandRing(problem, self._gpu, cache)
+        return self._rings[problem, cache]
 
 
 @contextlib.contextmanager

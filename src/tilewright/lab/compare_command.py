@@ -12,6 +12,7 @@ from tilewright.arch import get_arch
 from tilewright.lab.bench import open_bench
 from tilewright.lab.comparing import Sides, compared, trial_of
 from tilewright.lab.measuring import Effort
+from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.settings import Sizes, sized_problem
 from tilewright.lab.trial_table import print_trial
@@ -71,6 +72,7 @@ def _print(console: Console, record: Record, why: str, *, measured: bool) -> Non
     if why:
         console.print(why, style="dim", soft_wrap=True)
     console.print(Text(str(record.about["finding"]), style="bold"), soft_wrap=True)
+    console.print(*measurement_notes(record), sep="\n", style="dim", soft_wrap=True)
 
 
 def _instructions(reference: Row, arm: Row) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tilewright.lab.bench import GpuBench, open_bench
 from tilewright.lab.experiment import Experiment, all_experiments, find_experiment
 from tilewright.lab.experimenting import built_experiment, measured_experiment
 from tilewright.lab.measuring import Effort
+from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.trial import Say
 from tilewright.lab.trial_table import print_trial
@@ -93,6 +94,8 @@ def _print(console: Console, experiment: Experiment, record: Record) -> None:
         console.print(Text.assemble((f"  {heading}: ", "cyan"), words), soft_wrap=True)
     print_trial(console, record.rows, record.about["arms"])
     console.print(Text.assemble(("  found: ", "cyan"), str(record.about["finding"])), soft_wrap=True)
+    for line in measurement_notes(record):
+        console.print(f"  {line}", style="dim", soft_wrap=True)
 
 
 def _many(records: Iterable[Record]) -> dict[str, Any]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.errors import InvalidInput
 from tilewright.lab.bench import open_bench
 from tilewright.lab.measuring import Effort
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.replay import REFUTED, replayed
 from tilewright.lab.trial_table import print_trial
-from tilewright.record import Record
+from tilewright.measure.modes import COLD, STEADY
+from tilewright.record import Record, read_record
 
 
 @dataclass(frozen=True)
@@ -32,26 +31,22 @@ class ReplayRequest:
 def run_replay(request: ReplayRequest, *, as_json: bool) -> int:
     """Replay and print. Returns the exit status: 1 where the record is refuted or an arm can no longer be built."""
     record = read_record(request.path)
-    rounds = request.rounds or record.environment.get("measurement", {}).get("rounds", 60)
+    then = record.environment.get("measurement", {})
+    effort = Effort(
+        request.rounds or then.get("rounds", 60),
+        request.budget_s,
+        then.get("mode", STEADY),
+        then.get("cache", COLD),
+    )
     console = standard_error() if as_json else standard_output()
     with open_bench(request.device_id, offline=request.offline) as (bench, why):
         with standard_error().status("") as status:
-            made = replayed(record, bench, Effort(rounds, request.budget_s), status.update)
+            made = replayed(record, bench, effort, status.update)
         _print(console, request.path, record, made, why)
     if as_json:
         print_json(made.to_json())
     assert made.about is not None
     return int(made.about["verdict"] == REFUTED or any(row.failure for row in made.rows))
-
-
-def read_record(path: Path) -> Record:
-    """The record in `path`. Raises InvalidInput where it is none."""
-    try:
-        return Record.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(
-            f"{path}: not a record ({error}); name a file that a command's --json has written"
-        ) from error
 
 
 def _print(console: Console, path: Path, record: Record, made: Record, why: str) -> None:

@@ -18,7 +18,7 @@ from tilewright.lab.build_record import BuildRecord, build_record
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.causes import Differences, confounded, differences
 from tilewright.lab.ladder import failed, judged
-from tilewright.lab.measuring import BASELINE, Effort
+from tilewright.lab.measuring import BASELINE, Effort, fill_times
 from tilewright.measure import Samples
 from tilewright.measure.verdict import judge
 from tilewright.problem import Problem
@@ -115,7 +115,7 @@ class Bench(Protocol):
         ...
 
     def time(self, problem: Problem, arms: Mapping[str, Candidate], effort: Effort) -> Samples:
-        """Time the arms and the baseline, if it is sound, in the same rounds."""
+        """Time the arms and the baseline, if it is sound, in the same rounds; the first arm has a twin."""
         ...
 
     def peak_tflops(self, samples: Samples) -> float | None:
@@ -182,7 +182,7 @@ def run(trial: Trial, built: list[Built], bench: Bench, effort: Effort, say: Say
         peak = bench.peak_tflops(samples)
         rows = [each.row for each in built if each.sound]
         for row in [*rows, *([baseline] if baseline is not None and baseline.verified else [])]:
-            _fill(row, samples, trial.problem, peak)
+            fill_times(row, samples, trial.problem, peak)
     for each in built:
         if each.entrant.against is not None:
             _judge(each, samples)
@@ -195,21 +195,6 @@ def _check(each: Built, problem: Problem, bench: Bench) -> None:
         judged(each.row, bench.check(each.entrant.candidate, problem))
     except TilewrightError as error:
         failed(each.row, error)
-
-
-def _fill(row: Row, samples: Samples, problem: Problem, peak_tflops: float | None) -> None:
-    assert row.arm is not None
-    if row.arm not in samples.times_us or not samples.rounds:
-        return
-    row.time_us = samples.median_us(row.arm)
-    row.samples_us = [round(time_us, 3) for time_us in samples.times_us[row.arm]]
-    row.inner = samples.inner[row.arm]
-    row.tflops = problem.flops / row.time_us / 1e6
-    if row.arm != BASELINE and BASELINE in samples.times_us:
-        interval = samples.ratio(row.arm, BASELINE)
-        row.ratio_to_baseline = Ratio(interval.low, interval.median, interval.high)
-    if peak_tflops is not None:
-        row.fraction_of_peak = row.tflops / peak_tflops
 
 
 def _judge(each: Built, samples: Samples | None) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tilewright.measure.verdict import EQUIVALENCE
 from tilewright.record import Ratio, Row
 from tilewright.report.html import Html, tag
 from tilewright.report.parts import failed, full, time
 from tilewright.report.reading import Source
 from tilewright.report.svg import Scale, line, mark, rect
 
-EQUIVALENCE = 0.005
 LEAST_RANGE = 0.015
 SHAPES = {"faster": "up", "slower": "down", "equivalent": "diamond", "inconclusive": "circle"}
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import InvalidInput
-from tilewright.record import RECORDS_DIR, Record
+from tilewright.record import RECORDS_DIR, Record, read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +35,6 @@ def read_sources(paths: Sequence[Path]) -> list[Source]:
         named = ", ".join(str(path) for path in paths)
         raise InvalidInput(f"{named}: no .json file there; name a record, as `tilewright ladder --json` prints it")
     return [Source(file.stem, f"r{index}", read_record(file)) for index, file in enumerate(files)]
-
-
-def read_record(path: Path) -> Record:
-    """The record in a file. Raises InvalidInput, naming the file."""
-    try:
-        return Record.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}; name a file that can be read") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"{path}: not a record ({error}); `tilewright ladder --json` prints one") from error
 
 
 def _files(path: Path) -> Iterable[Path]:
