@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tilewright.arch import get_arch
 from tilewright.cli import app
 from tilewright.errors import InvalidInput, LaunchFailed
 from tilewright.lab import gpu_environment as environment_module
