@@ -10,6 +10,7 @@ from tilewright.compile import headers, nvrtc
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin, cubin_key
 from tilewright.compile.source import kernel_source
+from tilewright.compile.variant import Variant
 from tilewright.declare import all_rungs, rung_config
 from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed
@@ -37,7 +38,7 @@ def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
 def test_every_specialisation_compiles_without_warnings(rung):
     config = rung_config(rung)
     for mode in ("specialised", "runtime", "always_read"):
-        assert "warning" not in compile_cubin(kernel_source(config, FULL, beta_mode=mode), SM_90A).log
+        assert "warning" not in compile_cubin(kernel_source(config, FULL, Variant(beta_mode=mode)), SM_90A).log
 
 
 def registers_of(query, arch=SM_90A, **settings):

@@ -108,8 +108,8 @@ def verify(
     """Check `run` by the named layers ("all", or names in LAYERS) and keep every check.
 
     The integer layer runs every problem; the others take the deepest and the largest of them and set alpha and beta
-    themselves. `mode` is that of each problem's dtype where it isn't named. Raises UnknownName for a layer or mode; what
-    `run` raises (LaunchFailed) passes through.
+    themselves. `mode` left out is that of each problem's dtype. Raises UnknownName for a layer or mode; what `run`
+    raises (LaunchFailed) passes through.
     """
     return Verdict(tuple(checks(run, problems, layers=layers, mode=mode)))
 

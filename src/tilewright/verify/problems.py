@@ -44,9 +44,9 @@ def problem_set(
     and beta of {0, 1, -1, 0.5, 2}, k = 0, a batch, a broadcast operand, padded and unpadded rows. A guarded kernel
     gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
     need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
-    and 3, with rows and addresses 16-byte aligned. `kinds` are layouts and dtypes that the problems have in turn; without
-    them all are of float32 elements, stored as `layout` says. `row_bytes`, where it is more, is what rows and addresses
-    are aligned to.
+    and 3, with rows and addresses 16-byte aligned. `kinds` are layouts and dtypes that the problems have in turn;
+    without them all are of float32 elements, stored as `layout` says. `row_bytes`, where it is more, is what rows and
+    addresses are aligned to.
 
     Raises InvalidProblem for a tile or stages below 1.
     """

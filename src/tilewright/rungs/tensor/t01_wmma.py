@@ -59,8 +59,8 @@ RUNG = Rung(
     lesson=Lesson(
         idea="""\
 A tensor core multiplies small matrices, not pairs. A warp loads a 16×16 fragment of A and of B from shared memory and
-adds their product to a fragment of sums. Elements are 16 bits, sums float32. Which lane holds which element is not told,
-so results go through shared memory to be scaled, rounded and stored by rows.""",
+adds their product to a fragment of sums. Elements are 16 bits, sums float32. Which lane holds which element is not
+told, so results go through shared memory to be scaled, rounded and stored by rows.""",
         prediction="""\
 Half the bytes and sixteen times the arithmetic an instruction: several times the best CUDA-core rung. The tensor cores
 will mostly wait: tiles come through registers, with nothing in flight while they multiply.""",
@@ -68,8 +68,8 @@ will mostly wait: tiles come through registers, with nothing in flight while the
 The precision of the elements, 8 or 11 bits. An epilogue through shared memory. Rows padded by 16 bytes, so that the
 loads of a fragment do not all meet in the same banks.""",
         expires="""\
-The instructions beneath say which lane holds what. Used directly they need no detour for the results, and let the kernel
-choose how a tile lies in shared memory.""",
+The instructions beneath say which lane holds what. Used directly they need no detour for the results, and let the
+kernel choose how a tile lies in shared memory.""",
     ),
     params=(
         Param("BM", 128, (64, 128, 256), "rows of the CTA tile"),

@@ -6,7 +6,7 @@ RUNG = Rung(
     track="tensor",
     builds_on="t01_wmma",
     title="mma.sync and ldmatrix",
-    summary="Use the tensor core's own instruction: fragments whose place in the warp is known, results stored at once.",
+    summary="Use the tensor core's own instruction: who holds which element is known, and results go straight to D.",
     lesson=Lesson(
         idea="""\
 mma.sync multiplies 16×16 by 16×8, and its manual says which element every register of every lane holds. ldmatrix

@@ -9,9 +9,9 @@ RUNG = Rung(
     summary="Turn the 16-byte chunks of each row by an XOR with its number: eight rows, eight groups of banks.",
     lesson=Lesson(
         idea="""\
-A chunk of eight elements is what one lane stores and what one row of an 8×8 matrix is. The chunk with number c of row r
-is put in place c XOR r, counted in groups of eight. The same chunk of eight neighbouring rows, which ldmatrix reads
-together, then lies in eight different groups of four banks; so do the chunks of one row, which a copy stores together.""",
+A chunk of eight elements is what one lane stores and what one row of an 8×8 matrix is. The chunk with number c of row
+r is put in place c XOR r, counted in groups of eight. The same chunk of eight neighbouring rows, which ldmatrix reads
+together, then lies in eight different groups of four banks; so do the chunks of one row, which a copy stores.""",
         prediction="""\
 One wavefront for each 8×8 matrix, counted by the microscope: a quarter of the last rung's for rows of 64 bytes. Reading
 fragments was its limit, so this is the larger part of the distance to the next limit: latency.""",

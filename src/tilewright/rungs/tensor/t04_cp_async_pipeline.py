@@ -18,8 +18,8 @@ next step along k are loaded before this step is multiplied, into a second set o
 Neither a round trip to global memory nor one to shared memory stands between two products any more. Two to three times
 the rung below; the limit becomes mma.sync itself, which on a Hopper card reaches some 63% of the tensor peak.""",
         cost="""\
-STAGES times the shared memory, which leaves room for one or two CTAs an SM, and twice the fragment registers. Asynchronous
-copies are of 4 bytes at least: rows of an odd number of elements cannot be served.""",
+STAGES times the shared memory, which leaves room for one or two CTAs an SM, and twice the fragment registers.
+Asynchronous copies are of 4 bytes at least: rows of an odd number of elements cannot be served.""",
         expires="""\
 On the architectures before Hopper this is where most kernels stop. Hopper's tensor cores read both operands from shared
 memory themselves, four warps at a time, and its copies need one thread in place of all.""",
