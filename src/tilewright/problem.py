@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
@@ -16,6 +17,14 @@ ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MAX_SIZE = 2**31 - 1
 FLOAT32_MAX = 3.4028234663852886e38
 LAYOUTS = ("NN", "NT", "TN", "TT")
+
+
+class ProblemKind(NamedTuple):
+    """What a product is of, apart from its size: layout, element types of the operands and of the result."""
+
+    layout: str = "NN"
+    dtype: str = "float32"
+    out_dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +101,11 @@ class Problem:
             object.__setattr__(self, name, default)
         elif value < least:
             raise InvalidProblem(f"{name}={value}: must be at least {least}, {why}; use {default}")
+
+    @property
+    def kind(self) -> ProblemKind:
+        """Its layout and element types."""
+        return ProblemKind(self.layout, self.dtype, self.out_dtype)
 
     def stored_shape(self, operand: str) -> tuple[int, int]:
         """(rows, columns) of one matrix of operand 'a', 'b', 'c' or 'd' as it lies in memory."""

@@ -172,7 +172,7 @@ class Config:
         for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes or requires.dtypes)):
             if getattr(problem, kind) not in takes:
                 raise InvalidProblem(f"{name}: {kind}={getattr(problem, kind)}: takes {', '.join(takes)} only")
-        failure = first_failure(self.rung.rules_of("problem"), self._problem_scope(problem))
+        failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))
         if failure is not None:
             raise InvalidProblem(f"{name}: {failure}")
 
@@ -192,11 +192,12 @@ class Config:
         """
         specialised = BETA_GENERAL if problem.reads_c else BETA_ZERO
         mode = {"specialised": specialised, "runtime": BETA_RUNTIME, "always_read": BETA_ALWAYS_READ}[beta_mode]
-        when, scope = self.rung.unguarded_when, self._problem_scope(problem)
+        when, scope = self.rung.unguarded_when, self.problem_scope(problem)
         guarded = when is not None and not when.evaluate(scope)
         own = {item.name: scope[item.name] for item in self.rung.from_problem}
         return {"BETA_MODE": mode, "GUARDED": int(guarded), **own}
 
-    def _problem_scope(self, problem: Problem) -> Scope:
+    def problem_scope(self, problem: Problem) -> Scope:
+        """Parameters, derived values, the problem's names and what the rung derives from them."""
         chosen = {item.name: item.expr for item in self.rung.from_problem}
         return self.scope.with_values(problem.names(), chosen)

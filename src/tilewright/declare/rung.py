@@ -15,6 +15,7 @@ from tilewright.declare.footprint import LANE_NAMES, Footprint
 from tilewright.declare.rules import Kind, Rule
 from tilewright.declare.step import Step
 from tilewright.errors import InvalidDeclaration
+from tilewright.problem import ProblemKind
 
 PROBLEM_NAMES = frozenset(
     {"m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd", "alignment_bytes"}
@@ -115,6 +116,17 @@ class Requires:
     dtypes: tuple[str, ...] = ("float32",)
     out_dtypes: tuple[str, ...] = ()
     row_bytes: int = 0
+
+    @property
+    def usual(self) -> ProblemKind:
+        """The kind of problem that is meant where none is named."""
+        return ProblemKind(self.layouts[0], self.dtypes[0], (self.out_dtypes or self.dtypes)[0])
+
+    def takes(self, kind: ProblemKind) -> bool:
+        """Whether a problem may be of this kind."""
+        out_dtypes = self.out_dtypes or self.dtypes
+        return kind.layout in self.layouts and kind.dtype in self.dtypes and kind.out_dtype in out_dtypes
+
     features: frozenset[str] = frozenset()
 
 

@@ -16,7 +16,7 @@ from tilewright.facts.counts import counts
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
-from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem
+from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem, usual_kind
 from tilewright.lab.source_diff import Hunk, hunks
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, load_records
@@ -94,7 +94,9 @@ def compare(first: str, second: str | None, settings: Iterable[str], arch_name: 
             f"A and B are both {left.rung.name} with {left}: name two rungs, or set one side apart, as in "
             f"--set B.{next(iter(left.values))}=VALUE"
         )
-    return compared(left, right, sized_problem(sizes, DEFAULT_SIZES), get_arch(arch_name), load_records())
+    return compared(
+        left, right, sized_problem(sizes, DEFAULT_SIZES, usual_kind(chosen)), get_arch(arch_name), load_records()
+    )
 
 
 def compared(left: Config, right: Config, problem: Problem, arch: ArchSpec, records: Iterable[Record]) -> Comparison:

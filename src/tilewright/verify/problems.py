@@ -8,22 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count, cycle, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewright.errors import InvalidProblem
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 
 SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
-
-
-class Kind(NamedTuple):
-    """A layout with the element types of the operands and of the result."""
-
-    layout: str
-    dtype: str
-    out_dtype: str
-
-
 PADDING = {"a": 1, "b": 2, "c": 3, "d": 1}
 VECTOR_BYTES = 16
 DEEP_K = 40009
@@ -35,7 +25,7 @@ def problem_set(
     tile: tuple[int, int, int],
     stages: int = 1,
     layout: str = "NN",
-    kinds: Sequence[Kind] = (),
+    kinds: Sequence[ProblemKind] = (),
     row_bytes: int = 0,
 ) -> list[Problem]:
     """About 30 problems for a kernel with CTA tile (BM, BN, BK) and a pipeline of `stages`.
@@ -57,7 +47,7 @@ def problem_set(
     sizes += [sizes[-1]] * max(0, len(nonzero) - len(sizes)) + [sizes[-1]] * len(SCALES)
     scales = [nonzero[index % len(nonzero)] for index in range(len(sizes) - len(SCALES))]
     scales += [(0.0, beta) for beta in SCALES]
-    of_kind = cycle(kinds or [Kind(layout, "float32", "float32")])
+    of_kind = cycle(kinds or [ProblemKind(layout)])
     problems = []
     for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
         problem = Problem(m=m, n=n, k=k, alpha=alpha, beta=beta, **next(of_kind)._asdict())
@@ -72,14 +62,14 @@ def problem_set(
     return [*problems, spread, replace(spread, batch_stride_b=0)]
 
 
-def covering_kinds(layouts: Sequence[str], dtypes: Sequence[str], out_dtypes: Sequence[str]) -> list[Kind]:
+def covering_kinds(layouts: Sequence[str], dtypes: Sequence[str], out_dtypes: Sequence[str]) -> list[ProblemKind]:
     """Kinds in which every two of layout, dtype and out_dtype stand together at least once; the first of each first.
 
     As many as there are layouts times the longer list of types: each layout meets every out_dtype, the dtypes turning.
     """
     turns = max(len(dtypes), len(out_dtypes))
     return [
-        Kind(layout, dtypes[(turn + row) % len(dtypes)], out_dtypes[turn % len(out_dtypes)])
+        ProblemKind(layout, dtypes[(turn + row) % len(dtypes)], out_dtypes[turn % len(out_dtypes)])
         for row, layout in enumerate(layouts)
         for turn in range(turns)
     ]

@@ -1,7 +1,8 @@
 // t02_mma_sync: the tensor core's own instruction, its fragments in known registers.
 // builds on:      t01_wmma
-// what changes:   ldmatrix hands each lane the elements that mma wants from it, and the lane knows which results it holds
-// should help:    results go from registers to D without a detour, and fragments come in one instruction for four 8×8
+// what changes:   ldmatrix hands each lane the elements that mma wants from it, and the lane knows which results it
+// holds should help:    results go from registers to D without a detour, and fragments come in one instruction for four
+// 8×8
 //                 matrices
 // costs:          the layout of fragments is now the kernel's business; rows of a tile meet in the same banks
 // preconditions:  16-bit elements, float32 accumulators; rows at any alignment, narrower loads where they must be

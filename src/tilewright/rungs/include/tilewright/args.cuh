@@ -1,5 +1,6 @@
 // The one argument of every kernel, passed by value. `run/args.py` is its host side. Sizes and leading dimensions in
-// elements; matrices row-major; `Scalar`, the element of A and B, and `Output`, that of C and D, stand before this text.
+// elements; matrices row-major; `Scalar`, the element of A and B, and `Output`, that of C and D, stand before this
+// text.
 #pragma once
 
 #include "tilewright/platform.cuh"

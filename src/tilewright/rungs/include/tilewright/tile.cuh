@@ -1,6 +1,6 @@
-// Tiles of 16-bit elements in shared memory, as they are stored in global memory: ROWS rows of COLS neighbours, moved in
-// chunks of eight elements (16 bytes). What lies outside the matrix arrives as zeros.
-// Owns where a chunk lies and how it gets there; what a tile is of, and when it is whole, is the kernel's.
+// Tiles of 16-bit elements in shared memory, as they are stored in global memory: ROWS rows of COLS neighbours, moved
+// in chunks of eight elements (16 bytes). What lies outside the matrix arrives as zeros. Owns where a chunk lies and
+// how it gets there; what a tile is of, and when it is whole, is the kernel's.
 #pragma once
 
 #include "tilewright/memory.cuh"

@@ -126,34 +126,32 @@ inline void wmma_store(float* to, int ld, const WmmaAccumulator& d) {
 #else
 
 // PTX spells eight registers of A and B for float16 and four for bfloat16, and the layout into every instruction.
-#define TILEWRIGHT_WMMA_LOAD_F16(OPERAND, LAYOUT)                                                            \
-  asm volatile("wmma.load." OPERAND ".sync.aligned." LAYOUT                                                  \
-               ".m16n16k16.shared.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"                           \
+#define TILEWRIGHT_WMMA_LOAD_F16(OPERAND, LAYOUT)                                                               \
+  asm volatile("wmma.load." OPERAND ".sync.aligned." LAYOUT                                                     \
+               ".m16n16k16.shared.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"                              \
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]), "=r"(x[4]), "=r"(x[5]), "=r"(x[6]), "=r"(x[7]) \
-               : "r"(smem_address(from)), "r"(ld)                                                            \
+               : "r"(smem_address(from)), "r"(ld)                                                               \
                : "memory")
-#define TILEWRIGHT_WMMA_LOAD_BF16(OPERAND, LAYOUT)                                                \
-  asm volatile("wmma.load." OPERAND ".sync.aligned." LAYOUT                                       \
-               ".m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"                               \
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                   \
-               : "r"(smem_address(from)), "r"(ld)                                                 \
+#define TILEWRIGHT_WMMA_LOAD_BF16(OPERAND, LAYOUT)                                                               \
+  asm volatile("wmma.load." OPERAND ".sync.aligned." LAYOUT ".m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;" \
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                                  \
+               : "r"(smem_address(from)), "r"(ld)                                                                \
                : "memory")
-#define TILEWRIGHT_WMMA_F16(LAYOUTS)                                                                                  \
-  asm volatile("wmma.mma.sync.aligned." LAYOUTS                                                                       \
-               ".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11, %12, %13, %14, %15}, "        \
-               "{%16, %17, %18, %19, %20, %21, %22, %23}, {%0, %1, %2, %3, %4, %5, %6, %7};"                          \
-               : "+f"(d.x[0]), "+f"(d.x[1]), "+f"(d.x[2]), "+f"(d.x[3]), "+f"(d.x[4]), "+f"(d.x[5]), "+f"(d.x[6]),    \
-                 "+f"(d.x[7])                                                                                         \
-               : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(a.x[4]), "r"(a.x[5]), "r"(a.x[6]),           \
-                 "r"(a.x[7]), "r"(b.x[0]), "r"(b.x[1]), "r"(b.x[2]), "r"(b.x[3]), "r"(b.x[4]), "r"(b.x[5]),           \
-                 "r"(b.x[6]), "r"(b.x[7]))
-#define TILEWRIGHT_WMMA_BF16(LAYOUTS)                                                                                 \
-  asm volatile("wmma.mma.sync.aligned." LAYOUTS                                                                       \
-               ".m16n16k16.f32.bf16.bf16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, "                  \
-               "{%12, %13, %14, %15}, {%0, %1, %2, %3, %4, %5, %6, %7};"                                              \
-               : "+f"(d.x[0]), "+f"(d.x[1]), "+f"(d.x[2]), "+f"(d.x[3]), "+f"(d.x[4]), "+f"(d.x[5]), "+f"(d.x[6]),    \
-                 "+f"(d.x[7])                                                                                         \
-               : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]), "r"(b.x[2]), "r"(b.x[3]))
+#define TILEWRIGHT_WMMA_F16(LAYOUTS)                                                                                   \
+  asm volatile(                                                                                                        \
+      "wmma.mma.sync.aligned." LAYOUTS                                                                                 \
+      ".m16n16k16.f32.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11, %12, %13, %14, %15}, "                  \
+      "{%16, %17, %18, %19, %20, %21, %22, %23}, {%0, %1, %2, %3, %4, %5, %6, %7};"                                    \
+      : "+f"(d.x[0]), "+f"(d.x[1]), "+f"(d.x[2]), "+f"(d.x[3]), "+f"(d.x[4]), "+f"(d.x[5]), "+f"(d.x[6]), "+f"(d.x[7]) \
+      : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(a.x[4]), "r"(a.x[5]), "r"(a.x[6]), "r"(a.x[7]),        \
+        "r"(b.x[0]), "r"(b.x[1]), "r"(b.x[2]), "r"(b.x[3]), "r"(b.x[4]), "r"(b.x[5]), "r"(b.x[6]), "r"(b.x[7]))
+#define TILEWRIGHT_WMMA_BF16(LAYOUTS)                                                                                  \
+  asm volatile(                                                                                                        \
+      "wmma.mma.sync.aligned." LAYOUTS                                                                                 \
+      ".m16n16k16.f32.bf16.bf16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, "                            \
+      "{%12, %13, %14, %15}, {%0, %1, %2, %3, %4, %5, %6, %7};"                                                        \
+      : "+f"(d.x[0]), "+f"(d.x[1]), "+f"(d.x[2]), "+f"(d.x[3]), "+f"(d.x[4]), "+f"(d.x[5]), "+f"(d.x[6]), "+f"(d.x[7]) \
+      : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]), "r"(b.x[2]), "r"(b.x[3]))
 
 template <typename Element>
 constexpr bool is_f16 = false;
@@ -162,7 +160,7 @@ constexpr bool is_f16<F16> = true;
 
 template <typename Element, Major MAJOR>
 __device__ __forceinline__ void wmma_load(WmmaA<Element, MAJOR>& a, const typename Element::storage* from, int ld) {
-  unsigned(&x)[8] = a.x;
+  unsigned (&x)[8] = a.x;
   if constexpr (is_f16<Element> && MAJOR == Major::row) TILEWRIGHT_WMMA_LOAD_F16("a", "row");
   if constexpr (is_f16<Element> && MAJOR == Major::col) TILEWRIGHT_WMMA_LOAD_F16("a", "col");
   if constexpr (!is_f16<Element> && MAJOR == Major::row) TILEWRIGHT_WMMA_LOAD_BF16("a", "row");
@@ -171,7 +169,7 @@ __device__ __forceinline__ void wmma_load(WmmaA<Element, MAJOR>& a, const typena
 
 template <typename Element, Major MAJOR>
 __device__ __forceinline__ void wmma_load(WmmaB<Element, MAJOR>& b, const typename Element::storage* from, int ld) {
-  unsigned(&x)[8] = b.x;
+  unsigned (&x)[8] = b.x;
   if constexpr (is_f16<Element> && MAJOR == Major::row) TILEWRIGHT_WMMA_LOAD_F16("b", "row");
   if constexpr (is_f16<Element> && MAJOR == Major::col) TILEWRIGHT_WMMA_LOAD_F16("b", "col");
   if constexpr (!is_f16<Element> && MAJOR == Major::row) TILEWRIGHT_WMMA_LOAD_BF16("b", "row");

@@ -1,4 +1,4 @@
-// t04_cp_async_pipeline: several tiles on their way while one is multiplied, fragments one step ahead of the product.
+// t04_multistage: several tiles on their way while one is multiplied, fragments one step ahead of the product.
 // builds on:      t03_swizzled
 // what changes:   tiles are copied asynchronously into a ring of stages; within a tile, the next step's fragments are
 //                 loaded while the tensor cores multiply this step's
@@ -15,8 +15,7 @@ struct Stage {
   TileB Bs;
 };
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS)
-    t04_cp_async_pipeline(const __grid_constant__ GemmArgs args) {
+extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const __grid_constant__ GemmArgs args) {
   Stage* stages = reinterpret_cast<Stage*>(dynamic_smem());  // STAGES of them
 
   const int warp = threadIdx.x / 32;
