@@ -1,5 +1,4 @@
-"""What a kernel is compared with: cuBLAS in IEEE float32, or on 16-bit elements with float32 sums, through whatever
-library brings it.
+"""What a kernel is compared with: cuBLAS in IEEE float32, or on 16-bit elements with float32 sums.
 
 Owns the choice of library, what a baseline can do, and the proof that TF32 is off. The calls themselves are
 in `baseline_torch` and `baseline_cublas`; nothing here is timed.

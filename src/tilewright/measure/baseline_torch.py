@@ -1,7 +1,7 @@
 """cuBLAS through PyTorch, on our own device memory.
 
-Owns the tensors that view raw addresses and the local switch to IEEE float32 and to float32 sums; the user's own precision
-settings are as before after every call. It allocates no memory but what PyTorch itself keeps for cuBLAS.
+Owns the tensors that view raw addresses and the local switch to IEEE float32 and to float32 sums; the user's own
+precision settings are as before after every call. It allocates no memory but what PyTorch itself keeps for cuBLAS.
 """
 
 from __future__ import annotations
