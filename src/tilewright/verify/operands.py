@@ -195,7 +195,8 @@ def _positive(problem: Problem, mode: Mode, operand: str, shape: Shape, rng: np.
 
 
 def _wide_range(problem: Problem, mode: Mode, operand: str, shape: Shape, rng: np.random.Generator) -> Array:
-    return rng.choice((-1.0, 1.0), size=shape) * np.exp2(rng.uniform(-mode.widest, mode.widest, size=shape))
+    widest = min(mode.widest, get_mode(MODE_OF[problem.out_dtype]).widest)
+    return rng.choice((-1.0, 1.0), size=shape) * np.exp2(rng.uniform(-widest, widest, size=shape))
 
 
 def _terms(by_operand: Callable[[int], dict[str, npt.NDArray[np.float64]]]) -> Fill:

@@ -19,8 +19,10 @@ def _bytes_aligned(operand: str) -> str:
     """An expression: the widest of 16, 8, 4 and 2 bytes that base, rows and batch entries of A or B are aligned to."""
 
     def holds(width: int) -> str:
-        strides = (f"{name} * element_bytes % {width} == 0" for name in (f"ld{operand}", f"batch_stride_{operand}"))
-        return f"(alignment_bytes % {width} == 0 and {' and '.join(strides)})"
+        rows, entries = (
+            f"{name} * element_bytes % {width} == 0" for name in (f"ld{operand}", f"batch_stride_{operand}")
+        )
+        return f"(alignment_bytes % {width} == 0 and {rows} and (batch == 1 or {entries}))"
 
     return f"2 + 2 * {holds(4)} + 4 * {holds(8)} + 8 * {holds(16)}"
 
@@ -32,8 +34,8 @@ FROM_PROBLEM = (
     derived("LOAD_BYTES_B", _bytes_aligned("b"), "what one load of B moves at most, by its alignment"),
     derived(
         "PAIRED_OUTPUT",
-        "alignment_bytes % (2 * out_bytes) == 0 and ldd % 2 == 0 and batch_stride_d % 2 == 0"
-        " and (reads_c == 0 or (ldc % 2 == 0 and batch_stride_c % 2 == 0))",
+        "alignment_bytes % (2 * out_bytes) == 0 and ldd % 2 == 0 and (batch == 1 or batch_stride_d % 2 == 0)"
+        " and (reads_c == 0 or (ldc % 2 == 0 and (batch == 1 or batch_stride_c % 2 == 0)))",
         "whether two neighbouring results may be stored together",
     ),
 )
