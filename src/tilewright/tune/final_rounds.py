@@ -1,0 +1,101 @@
+"""The final rounds on a GPU: finalists checked at full size, then measured in the same rounds as cuBLAS.
+
+Owns what takes part. Nothing compiles while rounds run: every binary is made before. The rounds are `measure`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.declare import Config, rung_config
+from tilewright.errors import WrongResult
+from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
+from tilewright.measure.ring import OperandRing
+from tilewright.measure.rounds import ReadClocks
+from tilewright.run.cuda import CudaBackend
+from tilewright.tune.launcher import Launcher
+from tilewright.tune.space import Space
+from tilewright.tune.trial import Trial
+from tilewright.verify.layers import make_case
+from tilewright.verify.operands import make_operands
+
+BASELINE = "cuBLAS"
+ROUNDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finals:
+    """What the final rounds gave: `samples` by label, and by label what was wrong with those that took no part.
+
+    `baseline` is the library that BASELINE stands for, None without one; `notes` say what there was not, and why.
+    """
+
+    samples: Samples | None
+    wrong: dict[str, str]
+    baseline: str | None
+    no_clocks: str = ""
+    no_baseline: str = ""
+
+
+def measure_on_gpu(space: Space, trials: Mapping[str, Trial], device: int, seed: int, budget_s: float) -> Finals:
+    """Check and measure the trials, by label, on one GPU; `budget_s` is for the rounds.
+
+    Raises LaunchFailed where a config that passed its screening faults now.
+    """
+    with CudaBackend(device) as gpu:
+        configs = {label: rung_config(space.rung, trial.config) for label, trial in trials.items()}
+        wrong = _wrong(space, configs, Launcher(gpu))
+        sound = {label: config for label, config in configs.items() if label not in wrong}
+        baseline, no_baseline = find_baseline()
+        if not sound:
+            return Finals(samples=None, wrong=wrong, baseline=None, no_baseline=no_baseline)
+        clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
+        samples = _measured(space, sound, gpu, baseline, seed=seed, budget_s=budget_s, read_clocks=clocks.read)
+        return Finals(
+            samples=samples,
+            wrong=wrong,
+            baseline=None if baseline is None else f"{baseline.name}, {baseline.version}",
+            no_clocks=clocks.reason,
+            no_baseline=no_baseline,
+        )
+
+
+def _wrong(space: Space, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
+    """Which of the configs are not right at the size that is measured, and how. Compiles every binary."""
+    case = make_case("integer", make_operands(space.problem, "integer"))
+    wrong = {}
+    for label, config in configs.items():
+        try:
+            launcher.require_right(config, case)
+        except WrongResult as error:
+            wrong[label] = str(error)
+    return wrong
+
+
+def _measured(
+    space: Space,
+    configs: Mapping[str, Config],
+    gpu: CudaBackend,
+    baseline: Baseline | None,
+    *,
+    seed: int,
+    budget_s: float,
+    read_clocks: ReadClocks,
+) -> Samples:
+    ring, launcher = OperandRing(space.problem, gpu), Launcher(gpu)
+    arms = [ring.config_arm(label, config, launcher.binary(config, space.problem)) for label, config in configs.items()]
+    with gpu.current():
+        if baseline is not None:
+            prove_ieee(baseline, gpu, gpu.stream)
+            arms.append(ring.baseline_arm(BASELINE, baseline))
+        return measure(
+            arms,
+            CudaTimer(gpu.stream),
+            rounds=ROUNDS,
+            seed=seed,
+            budget_s=budget_s,
+            slots=ring.slots,
+            baseline=BASELINE if baseline is not None else None,
+            read_clocks=read_clocks,
+        )
