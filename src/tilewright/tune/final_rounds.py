@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilewright.declare import Config, rung_config
+from tilewright.declare import Config
 from tilewright.errors import WrongResult
 from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
 from tilewright.measure.ring import OperandRing
 from tilewright.measure.rounds import ReadClocks
+from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune.launcher import Launcher
-from tilewright.tune.space import Space
-from tilewright.tune.trial import Trial
 from tilewright.verify.layers import make_case
 from tilewright.verify.operands import make_operands
 
@@ -28,7 +27,8 @@ ROUNDS = 60
 class Finals:
     """What the final rounds gave: `samples` by label, and by label what was wrong with those that took no part.
 
-    `baseline` is the library that BASELINE stands for, None without one; `notes` say what there was not, and why.
+    `baseline` is the library that BASELINE stands for, None without one. `no_clocks`
+    and `no_baseline` say why there were none.
     """
 
     samples: Samples | None
@@ -38,20 +38,19 @@ class Finals:
     no_baseline: str = ""
 
 
-def measure_on_gpu(space: Space, trials: Mapping[str, Trial], device: int, seed: int, budget_s: float) -> Finals:
-    """Check and measure the trials, by label, on one GPU; `budget_s` is for the rounds.
+def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int, seed: int, budget_s: float) -> Finals:
+    """Check and measure configs, by label, on one GPU; `budget_s` is for the rounds.
 
-    Raises LaunchFailed where a config that passed its screening faults now.
+    Raises LaunchFailed where one faults, and what a rule or the compiler refuses.
     """
     with CudaBackend(device) as gpu:
-        configs = {label: rung_config(space.rung, trial.config) for label, trial in trials.items()}
-        wrong = _wrong(space, configs, Launcher(gpu))
+        wrong = _wrong(problem, configs, Launcher(gpu))
         sound = {label: config for label, config in configs.items() if label not in wrong}
         baseline, no_baseline = find_baseline()
         if not sound:
             return Finals(samples=None, wrong=wrong, baseline=None, no_baseline=no_baseline)
         clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
-        samples = _measured(space, sound, gpu, baseline, seed=seed, budget_s=budget_s, read_clocks=clocks.read)
+        samples = _measured(problem, sound, gpu, baseline, seed=seed, budget_s=budget_s, read_clocks=clocks.read)
         return Finals(
             samples=samples,
             wrong=wrong,
@@ -61,9 +60,9 @@ def measure_on_gpu(space: Space, trials: Mapping[str, Trial], device: int, seed:
         )
 
 
-def _wrong(space: Space, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
+def _wrong(problem: Problem, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
     """Which of the configs are not right at the size that is measured, and how. Compiles every binary."""
-    case = make_case("integer", make_operands(space.problem, "integer"))
+    case = make_case("integer", make_operands(problem, "integer"))
     wrong = {}
     for label, config in configs.items():
         try:
@@ -74,7 +73,7 @@ def _wrong(space: Space, configs: Mapping[str, Config], launcher: Launcher) -> d
 
 
 def _measured(
-    space: Space,
+    problem: Problem,
     configs: Mapping[str, Config],
     gpu: CudaBackend,
     baseline: Baseline | None,
@@ -83,8 +82,8 @@ def _measured(
     budget_s: float,
     read_clocks: ReadClocks,
 ) -> Samples:
-    ring, launcher = OperandRing(space.problem, gpu), Launcher(gpu)
-    arms = [ring.config_arm(label, config, launcher.binary(config, space.problem)) for label, config in configs.items()]
+    ring, launcher = OperandRing(problem, gpu), Launcher(gpu)
+    arms = [ring.config_arm(label, config, launcher.binary(config, problem)) for label, config in configs.items()]
     with gpu.current():
         if baseline is not None:
             prove_ieee(baseline, gpu, gpu.stream)

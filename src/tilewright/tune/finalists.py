@@ -39,9 +39,9 @@ def finalists(trials: Iterable[Trial], *, most: int = MOST, within: float = WITH
     return [t for t in timed if (t.time_us or 0.0) <= (1.0 + within) * (timed[0].time_us or 0.0)][:most]
 
 
-def label_of(rung: Rung, trial: Trial) -> str:
+def label_of(rung: Rung, values: Mapping[str, int]) -> str:
     """A name for a config of the rung: what differs from the rung's defaults."""
-    changed = [f"{p.name}={trial.config[p.name]}" for p in rung.params if trial.config[p.name] != p.default]
+    changed = [f"{p.name}={values[p.name]}" for p in rung.params if values[p.name] != p.default]
     return " ".join(changed) or "defaults"
 
 

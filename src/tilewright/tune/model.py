@@ -18,6 +18,14 @@ NOISES = (1e-4, 1e-3, 1e-2)
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How far a time tells of its neighbours', and how much of it is noise, as variance over the whole spread."""
+
+    length: float
+    noise: float
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """For each point the expected value and its standard deviation."""
 
@@ -38,25 +46,31 @@ def covariance(a: Matrix, b: Matrix, length: float) -> Matrix:
     return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
 
 
-def predict(known: Matrix, values: Matrix, points: Matrix) -> Prediction:
+def fitted(known: Matrix, values: Matrix) -> Shape:
+    """The shape under which `values` at the rows of `known` are likeliest."""
+    target = (values - values.mean()) / (values.std() or 1.0)
+    shapes = [Shape(length, noise) for length in LENGTHS for noise in NOISES]
+    return max(shapes, key=lambda shape: _likelihood(known, target, shape))
+
+
+def predict(known: Matrix, values: Matrix, points: Matrix, shape: Shape) -> Prediction:
     """What `values` at the rows of `known` say of the rows of `points`."""
     centre, spread = float(values.mean()), float(values.std()) or 1.0
     target = (values - centre) / spread
-    length, noise = max(
-        ((length, noise) for length in LENGTHS for noise in NOISES),
-        key=lambda pair: _likelihood(known, target, *pair),
-    )
-    factor = np.linalg.cholesky(covariance(known, known, length) + noise * np.eye(len(known)))
-    inverse = np.linalg.inv(factor)
-    between = inverse @ covariance(known, points, length)
+    inverse = np.linalg.inv(_factor(known, shape))
+    between = inverse @ covariance(known, points, shape.length)
     explained = (between**2).sum(axis=0)
     deviation = np.sqrt(np.maximum(1.0 - explained, 1e-12))
     return Prediction(centre + spread * (between.T @ (inverse @ target)), spread * deviation)
 
 
-def _likelihood(known: Matrix, target: Matrix, length: float, noise: float) -> float:
+def _factor(known: Matrix, shape: Shape) -> Matrix:
+    return np.linalg.cholesky(covariance(known, known, shape.length) + shape.noise * np.eye(len(known)))
+
+
+def _likelihood(known: Matrix, target: Matrix, shape: Shape) -> float:
     """Log marginal likelihood, up to a constant, at the best overall variance."""
-    factor = np.linalg.cholesky(covariance(known, known, length) + noise * np.eye(len(known)))
+    factor = _factor(known, shape)
     residual = np.linalg.solve(factor, target)
     variance = float(residual @ residual) / len(target)
     return -0.5 * len(target) * math.log(max(variance, 1e-300)) - float(np.log(np.diag(factor)).sum())

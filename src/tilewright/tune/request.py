@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tilewright.compile.batch import usable_cores
+from tilewright.declare import Config
 from tilewright.errors import InvalidInput
+from tilewright.problem import Problem
 from tilewright.tune.final_rounds import Finals, measure_on_gpu
 from tilewright.tune.process import Limits
 from tilewright.tune.space import Only, Space
-from tilewright.tune.trial import Trial
 
 GUIDED_SHARE, GUIDED_LEAST = 0.1, 200
 """How much of a space a guided search of full effort tries."""
@@ -63,8 +64,8 @@ class Request:
         return size if wanted is None else min(wanted, size)
 
 
-MeasureFinals = Callable[[Space, Mapping[str, Trial], int, int, float], Finals]
-"""Takes the space, finalists by label, device, seed and seconds. See `final_rounds.measure_on_gpu`."""
+MeasureFinals = Callable[[Problem, Mapping[str, Config], int, int, float], Finals]
+"""Takes the problem, configs by label, device, seed and seconds. See `final_rounds.measure_on_gpu`."""
 BUILD_LIMITS = Limits(job_s=120.0)
 SCREEN_LIMITS = Limits(job_s=30.0, memory_bytes=16 * 2**30)
 
@@ -79,6 +80,11 @@ class Machine:
     measure_finals: MeasureFinals = measure_on_gpu
     build_limits: Limits = BUILD_LIMITS
     screen_limits: Limits = SCREEN_LIMITS
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the final rounds run on a GPU of this machine."""
+        return self.measure_finals is measure_on_gpu
 
     @property
     def builders(self) -> int:

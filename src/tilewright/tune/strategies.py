@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.declare import Config
 from tilewright.errors import UnknownName
 from tilewright.tune.features import features
-from tilewright.tune.model import Matrix, expected_improvement, predict, scaled
+from tilewright.tune.model import Matrix, expected_improvement, fitted, predict, scaled
 from tilewright.tune.space import Space
 from tilewright.tune.trial import config_key
 
@@ -52,6 +52,8 @@ FIRST = 24
 BATCH = 8
 WORST_RATIO = 3.0
 """How much slower than the best a config still tells the model more by being slower; failures count as this slow."""
+REFIT_GROWTH = 1.15
+"""By how much the trials must have grown for the model's shape to be chosen anew."""
 MOST_KNOWN, MOST_POINTS = 600, 4096
 """How many trials the model learns from, the fastest first, and among how many untried configs it chooses at a time."""
 NEAR = 0.3
@@ -73,6 +75,7 @@ class Guided:
         self._times: dict[int, float | None] = {}
         self._open = set(range(len(space.configs)))
         self._queue = self._first(space)
+        self._fitted_to = 0
 
     def ask(self, count: int) -> list[Config]:
         """What was proposed and not given out; new proposals when that is used up."""
@@ -103,7 +106,10 @@ class Guided:
         best = min(timed.values())
         known = sorted(self._times, key=lambda i: timed.get(i, math.inf))[:MOST_KNOWN]
         values = np.array([math.log(min(timed.get(i, math.inf), WORST_RATIO * best)) for i in known])
-        gain = expected_improvement(predict(self._table[known], values, self._table[left]), math.log(best))
+        seen = self._table[known]
+        if len(known) >= REFIT_GROWTH * self._fitted_to:
+            self._shape, self._fitted_to = fitted(seen, values), len(known)
+        gain = expected_improvement(predict(seen, values, self._table[left], self._shape), math.log(best))
         proposals = []
         for _ in range(min(BATCH, len(left))):
             at = int(np.argmax(gain))

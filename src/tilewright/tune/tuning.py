@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.arch import get_arch
-from tilewright.declare import Rung
+from tilewright.declare import Config, Rung
 from tilewright.errors import InvalidInput
 from tilewright.problem import Problem
 from tilewright.tune.context import context_of, machine_fields, problem_fields
@@ -89,9 +89,12 @@ def tune(
 def _with_finals(result: TuneResult, machine: Machine, store: Store) -> TuneResult:
     """The result with its finalists measured; one that is wrong at full size is a failed trial."""
     space, request = result.space, result.request
-    chosen = {label_of(space.rung, trial): trial for trial in finalists(result.trials)}
+    chosen = {label_of(space.rung, trial.config): trial for trial in finalists(result.trials)}
+    configs = {label: Config(space.rung, trial.config) for label, trial in chosen.items()}
     try:
-        finals = machine.measure_finals(space, chosen, machine.devices[0], request.seed, request.limits.finals_s)
+        finals = machine.measure_finals(
+            space.problem, configs, machine.devices[0], request.seed, request.limits.finals_s
+        )
     except KeyboardInterrupt:
         return replace(result, stop="interrupted")
     trials = {trial.key: trial for trial in result.trials}
