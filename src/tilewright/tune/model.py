@@ -65,7 +65,7 @@ def predict(known: Matrix, values: Matrix, points: Matrix, shape: Shape) -> Pred
 
 
 def _factor(known: Matrix, shape: Shape) -> Matrix:
-    return np.linalg.cholesky(covariance(known, known, shape.length) + shape.noise * np.eye(len(known)))
+    return np.asarray(np.linalg.cholesky(covariance(known, known, shape.length) + shape.noise * np.eye(len(known))))
 
 
 def _likelihood(known: Matrix, target: Matrix, shape: Shape) -> float:

@@ -59,6 +59,7 @@ class Store:
         self.path = None if skip and path is None else path or store_path()
         self._db = sqlite3.connect(":memory:", isolation_level=None) if self.path is None else _open(self.path)
         self._db.executescript(_TABLES)
+        self._contexts: dict[str, int] = {}
 
     def close(self) -> None:
         """Close the file."""
@@ -122,6 +123,7 @@ class Store:
             added = sum(self._add_context(entry) for entry in data["contexts"])
         except (KeyError, TypeError, AttributeError) as error:
             self._db.execute("rollback")
+            self._contexts.clear()
             raise InvalidInput(f"not a tuning export ({error!r} in it); nothing was imported") from error
         self._db.execute("commit")
         return added
@@ -145,9 +147,13 @@ class Store:
         return added
 
     def _context_id(self, context: Context) -> int:
+        if context.key in self._contexts:
+            return self._contexts[context.key]
         fields = (context.key, json.dumps(context.fields, sort_keys=True))
         self._db.execute("insert or ignore into contexts (key, fields) values (?, ?)", fields)
-        return int(self._db.execute("select id from contexts where key = ?", (context.key,)).fetchone()[0])
+        found = self._db.execute("select id from contexts where key = ?", (context.key,)).fetchone()
+        self._contexts[context.key] = int(found[0])
+        return self._contexts[context.key]
 
 
 def _now() -> str:

@@ -68,7 +68,7 @@ class Pool:
 class Sweep:
     """One search under way. `keep` is handed every new trial; `known` are those of earlier runs.
 
-    `recalled` is how many of those belong to the space.
+    `recalled` is how many of those belong to the space, `best` the fastest verified trial, `failed` how many failed.
     """
 
     strategy: Strategy
@@ -79,6 +79,8 @@ class Sweep:
     known: Iterable[Trial] = ()
     trials: dict[str, Trial] = field(default_factory=dict)
     recalled: int = 0
+    best: Trial | None = None
+    failed: int = 0
     _running: dict[Future[Answer], tuple[Stage, Config, dict[str, Any]]] = field(default_factory=dict)
     _leader: dict[str, str] = field(default_factory=dict)
     _twins: defaultdict[str, list[tuple[Config, dict[str, Any]]]] = field(default_factory=lambda: defaultdict(list))
@@ -101,17 +103,11 @@ class Sweep:
             self.builders.close()
             self.screens.close()
 
-    @property
-    def best(self) -> Trial | None:
-        """The fastest verified trial so far."""
-        timed = [trial for trial in self.trials.values() if trial.outcome == "timed"]
-        return min(timed, key=lambda trial: trial.time_us or 0.0, default=None)
-
     def _recall(self, configs: Iterable[Config]) -> None:
         space = {config_key(config.values): config for config in configs}
         for trial in self.known:
             if trial.key in space:
-                self.trials[trial.key] = trial
+                self._count(trial)
                 self.strategy.tell(space[trial.key], trial.time_us)
                 if trial.outcome != "same" and "identity" in trial.facts:
                     self._leader.setdefault(trial.facts["identity"], trial.key)
@@ -130,9 +126,7 @@ class Sweep:
             for future in done:
                 stage, config, facts = self._running.pop(future)
                 (self._built if stage == "compile" else self._screened)(config, facts, future.result())
-            best = self.best
-            failed = sum(trial.failure is not None for trial in self.trials.values())
-            self.on_progress(Progress(len(self.trials), most, best, failed))
+            self.on_progress(Progress(len(self.trials), most, self.best, self.failed))
 
     def _top_up(self, most: int) -> None:
         """Have as many configs under way as keep every builder and device busy."""
@@ -158,8 +152,7 @@ class Sweep:
         elif self._leader[identity] != key:
             self._twins[identity].append((config, facts))
         else:
-            best = self.best
-            job = {"config": config.values, "best_us": best.time_us if best else None}
+            job = {"config": config.values, "best_us": self.best.time_us if self.best else None}
             self._running[self.screens.submit(job)] = ("run", config, facts)
 
     def _screened(self, config: Config, facts: dict[str, Any], answer: Answer) -> None:
@@ -177,8 +170,14 @@ class Sweep:
         for twin, twin_facts in self._twins.pop(facts["identity"], ()):
             self._record(twin, _twin(twin, trial, twin_facts))
 
-    def _record(self, config: Config, trial: Trial) -> None:
+    def _count(self, trial: Trial) -> None:
         self.trials[trial.key] = trial
+        self.failed += trial.failure is not None
+        if trial.outcome == "timed" and (self.best is None or (trial.time_us or 0.0) < (self.best.time_us or 0.0)):
+            self.best = trial
+
+    def _record(self, config: Config, trial: Trial) -> None:
+        self._count(trial)
         self.keep(trial)
         self.strategy.tell(config, trial.time_us)
 
