@@ -1,17 +1,27 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import random
 from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
 import pytest
 
+from tilewright.arch import get_arch
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.host import compile_host, host_source
+from tilewright.compile.nvrtc import nvrtc_version
+from tilewright.errors import Missing
+from tilewright.facts.disassemble import nvdisasm
+from tilewright.facts.static import problem_fields
+from tilewright.measure import Arm, ClockReading, measure
+from tilewright.record import Row, environment
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Grid
+from tilewright.verify.layers import Check, Verdict
 
 HEADERS = ("memory", "warp", "matrix", "barriers", "mbarrier")
 
@@ -114,3 +124,83 @@ def gpu_missing() -> str:
 def launch_probe():
     """Launch a compiled probe kernel on a device."""
     return launch_device_probe
+
+
+@pytest.fixture(scope="session")
+def with_nvdisasm():
+    """Skips a test where nvdisasm is not installed."""
+    try:
+        nvdisasm()
+    except Missing as error:
+        pytest.skip(str(error))
+
+
+class SimulatedTimer:
+    """A clock that runs while launches do: each adds its own time, with the noise of a seeded generator."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.rng, self.seconds, self.busy_us = random.Random(seed), 0.0, 0.0
+
+    def now_s(self) -> float:
+        return self.seconds
+
+    def time_us(self, batches, during):
+        taken = []
+        for batch in batches:
+            self.busy_us = 0.0
+            batch(None)
+            taken.append(self.busy_us * math.exp(self.rng.gauss(0, 0.001)))
+            self.seconds += taken[-1] * 1e-6
+        during()
+        return taken
+
+    def idle(self, seconds):
+        self.seconds += seconds
+
+    def capture(self, batch):
+        return batch
+
+
+class SimulatedBench:
+    """A bench whose arms take the times told, by label; everything is right but the labels in `wrong`."""
+
+    def __init__(self, times_us, *, wrong=(), baseline_us=1000.0, device="NVIDIA H200", reasons=()) -> None:
+        self.times_us, self.wrong, self.baseline_us, self.reasons = times_us, wrong, baseline_us, reasons
+        self.arch, self.device, self.checked = get_arch("sm_90a"), device, []
+
+    def check(self, candidate, problem):
+        self.checked.append((candidate, problem))
+        ok = str(candidate) not in self.wrong
+        return Verdict((Check("integer", problem, "integer", ok, "" if ok else "D[0, 0] is wrong"),))
+
+    def baseline_row(self, problem):
+        return Row(rung="cuBLAS", arm="cuBLAS", problem=problem_fields(problem), verified=True)
+
+    def time(self, problem, arms, effort):
+        timer = SimulatedTimer()
+
+        def launch(time_us):
+            def add(slot, stream):
+                timer.busy_us += time_us
+
+            return add
+
+        made = [Arm(label, launch(self.times_us[label])) for label in arms]
+        made.append(Arm("cuBLAS", launch(self.baseline_us)))
+        reading = ClockReading(sm_mhz=1980, reasons=self.reasons)
+        limits = {"rounds": effort.rounds, "seed": 1, "budget_s": effort.budget_s, "slots": 1}
+        reference = made[0].name if len(arms) > 1 else "cuBLAS"
+        return measure(made, timer, **limits, baseline=reference, read_clocks=lambda: reading)
+
+    def peak_tflops(self, samples):
+        return 60.0
+
+    def environment(self, samples):
+        device = {"name": self.device, "sm_count": 132, "driver_cuda": "13.0"}
+        return environment(backend="cuda", arch=self.arch.name, nvrtc=nvrtc_version(), device=device, baseline="cuBLAS")
+
+
+@pytest.fixture
+def simulated_bench():
+    """A bench without a GPU: times by label, labels of candidates that are wrong."""
+    return SimulatedBench

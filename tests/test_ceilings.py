@@ -215,7 +215,7 @@ def measured(tiny, monkeypatch) -> Record:
     gpu = EmulatedGpu()
     reading = ClockReading(sm_mhz=2000, memory_mhz=3000, power_w=100.0)
     monkeypatch.setattr(lab_ceilings, "CudaTimer", lambda _: FakeTimer(gpu))
-    monkeypatch.setattr(lab_ceilings, "open_clocks", lambda **_: SimpleNamespace(reason="", read=lambda: reading))
+    monkeypatch.setattr(lab_ceilings, "device_clocks", lambda gpu: SimpleNamespace(reason="", read=lambda: reading))
     with gpu:
         return lab_ceilings.measured_ceilings(gpu, lambda _: None)
 

@@ -21,7 +21,8 @@ from tilewright.problem import Problem
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parent.parent
-RECORDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(GOLDEN.glob("ncu-*.json"))}
+FILES = [path for path in sorted(GOLDEN.glob("ncu-*.json")) if not path.stem.endswith("-patterns")]
+RECORDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
 ROWS = [
     pytest.param(record, row, id=f"{stem} {row['rung']}") for stem, record in RECORDS.items() for row in record["rows"]
 ]
@@ -99,11 +100,30 @@ def output(script, launches: list[str], value: str = "1,024") -> str:
 
 def test_ncus_rows_are_joined_to_the_launches_in_order(script):
     rows = [{"rung": "k01_a", "entry": "k01_a"}, {"rung": "k02_b", "entry": "k01_a"}]
-    joined = script.with_counts(rows, script.read_counts(output(script, ["k01_a(GemmArgs)", "k01_a"])))
+    counted = script.read_counts(output(script, ["k01_a(GemmArgs)", "k01_a"]))
+    joined = script.with_counts(rows, counted, script.COUNTED)
     assert [row["rung"] for row in joined] == ["k01_a", "k02_b"]
     assert all(set(row["counts"]) == set(script.COUNTED) and set(row["counts"].values()) == {1024} for row in joined)
 
 
 def test_a_launch_that_was_not_ours_is_an_error(script):
     with pytest.raises(ValueError, match="ncu counted"):
-        script.with_counts([{"entry": "k01_a"}], script.read_counts(output(script, ["memset", "k01_a"])))
+        script.with_counts([{"entry": "k01_a"}], script.read_counts(output(script, ["memset", "k01_a"])), ())
+
+
+def test_a_count_that_ncu_does_not_have_is_named(script):
+    counted = script.read_counts(output(script, ["k01_a"], value="n/a"))
+    with pytest.raises(ValueError, match=f"{script.COUNTED[0]}: ncu says 'n/a'"):
+        script.with_counts([{"entry": "k01_a"}], counted, script.COUNTED)
+
+
+def test_patterns_are_kept_one_a_line_with_their_counts_in_the_order_of_the_metrics(script):
+    row = {"pattern": "stride 1", "entry": "shared_load", "offsets": [0, 4]}
+    record = {
+        "environment": {"arch": "sm_90a"},
+        "metrics": ["x", "y"],
+        "rows": 2 * [{**row, "counts": {"y": 2, "x": 1}}],
+    }
+    text = script.patterns_text(record)
+    assert json.loads(text) == {**record, "rows": 2 * [{**row, "counts": [1, 2]}]}
+    assert sum("stride 1" in line for line in text.splitlines()) == 2

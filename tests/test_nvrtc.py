@@ -5,10 +5,12 @@ import sys
 import pytest
 
 from tilewright.arch import ARCHS, get_arch
+from tilewright.compile import cache as binary_cache
 from tilewright.compile import headers, nvrtc
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin, cubin_key
 from tilewright.compile.source import kernel_source
+from tilewright.compile.variant import Variant
 from tilewright.declare import all_rungs, rung_config
 from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed
@@ -36,7 +38,7 @@ def test_every_shipped_config_compiles_without_warnings_or_spills(rung, arch):
 def test_every_specialisation_compiles_without_warnings(rung):
     config = rung_config(rung)
     for mode in ("specialised", "runtime", "always_read"):
-        assert "warning" not in compile_cubin(kernel_source(config, FULL, beta_mode=mode), SM_90A).log
+        assert "warning" not in compile_cubin(kernel_source(config, FULL, Variant(beta_mode=mode)), SM_90A).log
 
 
 def registers_of(query, arch=SM_90A, **settings):
@@ -152,3 +154,12 @@ def test_many_threads_may_be_the_first_to_compile(cold_cache):
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.stdout.strip() == "16", done.stderr
+
+
+def test_a_kernel_compiled_before_reports_its_resources_again(tmp_path, monkeypatch):
+    source = kernel_source(rung_config(all_rungs().find("k02")), PROBLEM)
+    resources = []
+    for folder in ("once", "again"):
+        monkeypatch.setenv(binary_cache.ENVIRONMENT, str(tmp_path / folder))
+        resources.append(compile_cubin(source, SM_90A).resources)
+    assert resources[0] == resources[1] is not None

@@ -86,6 +86,21 @@ def test_predicates_modifiers_and_reuse_are_told_apart():
     assert code[4].predicate == "@P0" and code[2].operands[-1] == "P4"
 
 
+def test_an_inlined_instruction_belongs_to_the_innermost_line_of_the_kernels_own_file():
+    text = """.text.k:
+\t//## File "/x/memory.cuh", line 54 inlined at "/x/k.cu", line 19
+\t//## File "/x/k.cu", line 19 inlined at "/x/k.cu", line 51
+\t//## File "/x/k.cu", line 51
+        /*0000*/                   LDG.E R0, desc[UR4][R2.64] ;
+        /*0010*/                   LDG.E R1, desc[UR4][R4.64] ;
+\t//## File "/x/memory.cuh", line 54
+        /*0020*/                   STS [R0], R1 ;
+\t//## File "/x/k.cu", line 52
+        /*0030*/                   EXIT ;
+"""
+    assert [instruction.line for instruction in parse(text, "k")] == [19, 19, None, 52]
+
+
 def test_another_kernels_section_is_left_alone():
     text = (DATA / "k02_coalesced.sm_120a.sass").read_text(encoding="utf-8")
     more = text + "//--------------------- .text.other\n.text.other:\n        /*0000*/      EXIT ;\n"

@@ -188,10 +188,10 @@ def shared_probe(index: str, width: int = 4, condition: str = "true") -> str:
         ("t * 33", 4, 1, 32),
         ("t % 16", 4, 1, 16),
         ("t * 2", 8, 2, 32),
-        ("t / 2 * 2", 8, 1, 32),
+        ("t / 2 * 2", 8, 2, 32),
         ("t * 4", 8, 4, 16),
         ("t * 4", 16, 4, 32),
-        ("t / 2 * 4", 16, 2, 32),
+        ("t / 2 * 4", 16, 4, 32),
         ("t * 8", 16, 8, 16),
         ("t % 4 * 4 + t / 4 * 128", 16, 8, 16),
         # The transposed store: four k rows by eight groups of rows, with and without padding.
@@ -212,7 +212,7 @@ def test_pictures_follow_the_rule_that_counts_follow(elements, places, active):
     chosen = [place if active >> lane & 1 else -1 for lane, place in enumerate(places)]
     line = only(trace_probe(body, COUNTS, x_values=chosen).select(kind="store", space="shared"))
     offsets = {lane: 4 * elements * place for lane, place in enumerate(chosen) if place >= 0}
-    served = wavefronts(offsets, 4 * elements)
+    served = wavefronts(offsets, 4 * elements, is_plain_load=False)
     assert line.wavefronts == len(served)
     assert line.banks == len({bank for wavefront in served for bank in wavefront})
 

@@ -139,7 +139,7 @@ def test_ldmatrix_is_one_instruction_with_a_wavefront_for_each_matrix(trace, cou
         f"unsigned registers[{count}];"
         f"ldmatrix<{count}>(registers, &s[lane * {pitch_halves}]); args.y[t] = registers[0];"
     )
-    (load,) = trace(body, COUNTS).select(space="shared", kind="load")
+    (load,) = trace(body, COUNTS).select(space="shared", kind="matrix load")
     assert (load.width_bytes, load.instructions, load.lanes) == (16, 1, 8 * count)
     assert (load.wavefronts, load.conflict_free_wavefronts) == (wavefronts * count, count)
 

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
+from tilewright.errors import Missing
+from tilewright.facts import disassemble
 from tilewright.lab import races_command, tracing
 from tilewright.lab.races_command import distinct_problems
 from tilewright.lab.tracing import declared_matrices, small_problem
@@ -30,8 +32,34 @@ def call(*args: str):
 def test_inspect_memory_is_a_table_by_source_line():
     done = call("inspect", "k08", "--memory")
     assert done.exit_code == 0
-    assert re.search(r"As\[k \+ i\]\[row \+ r\] = four\[i\];\n +store As +1024 +4 B +4 +1 +8 +4\n", done.stdout)
-    assert re.search(r"load A +256 +16 B +16 +16 +100\.0 %", done.stdout)
+    counts, each_tile = r" +1024 +4 +4 +1 +8 +4", r" +16 +64 +48"
+    assert re.search(rf"As\[k \+ i\]\[row \+ r\] = four\[i\];\n +store As{counts}{each_tile}\b", done.stdout)
+    assert re.search(r"load A +256 +16 +16 +16 +100\.0% +4 +64 +64\b", done.stdout)
+    assert "a warp, each K-tile of 16" in done.stdout
+
+
+@pytest.mark.usefixtures("with_nvdisasm")
+def test_inspect_memory_shows_the_binarys_instructions_and_widths_beside_the_traced_ones():
+    done = call("inspect", "k06", "--memory", "--arch", "sm_90a")
+    assert re.search(r"load Bs +4096 +4→16 .* LDS\.128 ×16\n", done.stdout)
+    assert re.search(r"store D .* STG\.32 \+64\n", done.stdout)
+    assert "4→16: the compiler merged" in done.stdout
+    (row,) = json.loads(call("inspect", "k12", "--memory", "--json").stdout)["rows"]
+    (load,) = (line for line in row["memory"] if (line["kind"], line["array"]) == ("load", "A"))
+    assert (load["main_loop"], load["elsewhere"]) == ({"LDG.128": 4}, {"LDG.128": 4})
+    assert (row["arch"], row["sass_unit"]) == ("sm_90a", "K-tile of 16")
+
+
+def test_without_nvdisasm_the_lines_are_as_traced_and_what_is_missing_is_said(monkeypatch):
+    def missing():
+        raise Missing("nvdisasm is not here: pip install 'tilewright[sass]'")
+
+    monkeypatch.setattr(disassemble, "nvdisasm", missing)
+    done = call("inspect", "k06", "--memory")
+    assert re.search(r"load Bs +16384 +4 .* 64 +256 +192\n", done.stdout)
+    assert "pip install 'tilewright[sass]'" in done.stdout and "LDS" not in done.stdout
+    (row,) = json.loads(call("inspect", "k06", "--memory", "--json").stdout)["rows"]
+    assert "nvdisasm" in row["sass_missing"] and not any("main_loop" in line for line in row["memory"])
 
 
 def test_inspect_memory_as_json_has_the_lines_with_the_fields_of_their_space():

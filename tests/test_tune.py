@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from landscapes import synthetic_us
 from tilewright.arch import get_arch
 from tilewright.declare import all_rungs
 from tilewright.errors import InvalidInput, Missing
@@ -30,8 +31,6 @@ ROUNDS = 8
 
 def fake_finals(problem, configs, device, seed, budget_s):
     """Samples that say what the screening said, against a baseline of 7 ms."""
-    from landscapes import synthetic_us
-
     times = {label: (synthetic_us(config, 0),) * ROUNDS for label, config in configs.items()}
     times["cuBLAS"] = (7000.0,) * ROUNDS
     samples = Samples(
@@ -61,7 +60,6 @@ EXHAUSTIVE = Request(strategy="exhaustive", effort="full", only=SMALL)
 @pytest.fixture
 def fakes(monkeypatch, cold_cache):
     """Workers can import the fakes, and the store is the test's own."""
-    monkeypatch.syspath_prepend(str(HERE))
     return cold_cache
 
 
@@ -77,8 +75,6 @@ def plant(monkeypatch, kinds):
 
 
 def test_an_exhaustive_search_tries_every_config_and_finds_the_best(fakes):
-    from landscapes import synthetic_us
-
     result = tune(K12, PROBLEM, EXHAUSTIVE, machine=MACHINE)
     assert {trial.key for trial in result.trials} == {config_key(c.values) for c in configs()}
     fastest = min((c for c in configs() if synthetic_us(c, 0)), key=lambda c: synthetic_us(c, 0))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from landscapes import synthetic_us
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import InvalidConfig, LaunchFailed
@@ -23,6 +24,7 @@ from tilewright.tune.expired import premises, retest
 from tilewright.tune.final_rounds import Finals
 from tilewright.tune.process import Limits
 from tilewright.tune.store import Choice
+from tilewright.tune.trial import config_key
 
 HERE = Path(__file__).parent
 K12 = all_rungs().find("k12")
@@ -38,8 +40,6 @@ def samples_of(times_us, rounds=12):
 
 
 def fake_finals(problem, configs, device, seed, budget_s):
-    from landscapes import synthetic_us
-
     times = {label: synthetic_us(config, 0) for label, config in configs.items()}
     return Finals(samples=samples_of({**times, "cuBLAS": 7000.0}), wrong={}, baseline="cuBLAS (fake)")
 
@@ -55,7 +55,6 @@ MACHINE = Machine(
 
 @pytest.fixture
 def fakes(monkeypatch, cold_cache):
-    monkeypatch.syspath_prepend(str(HERE))
     return cold_cache
 
 
@@ -65,10 +64,9 @@ def options(**more):
 
 
 def test_the_table_shows_the_best_with_intervals_marks_ties_and_counts_rejections(fakes, capsys, monkeypatch):
-    from tilewright.tune.trial import config_key
-
-    broken = rung_config(K12, {"BN": 128, "BK": 8, "TM": 8, "TN": 8, "WNITER": 2, "WN": 64}).values
-    monkeypatch.setenv("FAKE_PLANTED", json.dumps({config_key(broken): "wrong"}))
+    settings = {"BN": 128, "BK": 8, "TM": 8, "TN": 8, "WNITER": 2, "WN": 64}
+    broken = [rung_config(K12, {**settings, "MIN_CTAS": bound}).values for bound in (0, 1)]
+    monkeypatch.setenv("FAKE_PLANTED", json.dumps({config_key(values): "wrong" for values in broken}))
     assert run_tune(options(), as_json=False, machine=MACHINE) == 0
     said = capsys.readouterr()
     assert "tilewright tune  k12_tall_thread_tile, 4096×4096×4096 NN float32 on Fake GPU" in said.out
@@ -108,8 +106,6 @@ def test_of_a_tuning_record_only_the_winner_counts_as_a_recorded_time(fakes, tmp
 
 
 def test_a_search_that_finds_nothing_right_is_status_1(fakes, capsys, monkeypatch):
-    from tilewright.tune.trial import config_key
-
     one = [f"{name}={value}" for name, value in rung_config(K12).values.items()]
     monkeypatch.setenv("FAKE_PLANTED", json.dumps({config_key(rung_config(K12).values): "wrong"}))
     assert run_tune(options(only=one), as_json=False, machine=MACHINE) == 1

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from landscapes import synthetic_us
 from tilewright.arch import get_arch
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import all_rungs, enumerate_configs, rung_config
 from tilewright.facts.code import code_digest, code_of
-from tilewright.measure.rounds import Arm
+from tilewright.measure import Arm
 from tilewright.measure.samples import Samples
 from tilewright.problem import Problem
 from tilewright.record import Record
@@ -224,10 +225,7 @@ def tenth(name, space, times, seed):
     return min(time_us for _, time_us in sorted(seen)[:8])
 
 
-def test_a_tenth_of_the_evaluations_lands_within_one_percent_of_the_best(space, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    from landscapes import synthetic_us
-
+def test_a_tenth_of_the_evaluations_lands_within_one_percent_of_the_best(space):
     times = {config_key(c.values): synthetic_us(c, 1) for c in space.configs}
     best = min(time_us for time_us in times.values() if time_us is not None)
     assert [tenth("model", space, times, seed) <= 1.01 * best for seed in range(3)] == [True] * 3

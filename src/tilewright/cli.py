@@ -37,7 +37,14 @@ Backend = Annotated[str, typer.Option("--backend", help="auto (a GPU if there is
 SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")]
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
+Mode = Annotated[
+    str, typer.Option("--mode", help="On a GPU: steady (back to back) or burst (a gap before each round).")
+]
+Cache = Annotated[str, typer.Option("--cache", help="On a GPU: operands cold (a ring past the L2) or warm (one set).")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Build and compare only, even where there is a GPU.")]
+Rounds = Annotated[int, typer.Option("--rounds", help="On a GPU, the most rounds to measure.")]
+Budget = Annotated[float, typer.Option("--budget", help="On a GPU, the most seconds to measure.")]
 Svg = Annotated[str | None, typer.Option(help="With --line: write the drawing to this file as well.")]
 
 
@@ -69,14 +76,16 @@ def ladder(
     arch: Arch = "sm_90a",
     backend: Backend = "auto",
     device: Device = 0,
-    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 60,
+    rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 80,
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
     as_json: Json = False,
 ) -> int:
     """Verify every rung and, on a GPU, time it against cuBLAS. Sizes default to 4096³ on a GPU, else to 256³."""
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
-    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget)
+    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache)
     return run_ladder(request, as_json=as_json)
 
 
@@ -105,17 +114,28 @@ def inspect(
     memory: Annotated[bool, typer.Option("--memory", help="Trace it in the emulator: banks and sectors.")] = False,
     line: Line = None,
     svg: Svg = None,
+    ncu: Annotated[bool, typer.Option("--ncu", help="Count it on the GPU with Nsight Compute, beside cuBLAS.")] = False,
     as_json: Json = False,
 ) -> int:
     """Explain a config from its declaration and its binary. Needs no GPU and no C++ compiler.
 
-    With --memory, which needs a C++ compiler: wavefronts and sectors by source line, counted in the emulator.
+    With --memory, which needs a C++ compiler: wavefronts and sectors by source line and K-tile, counted in the
+    emulator, beside the binary's own instructions. With --ncu, which needs a GPU and Nsight Compute: stalls, issue
+    rate, wavefronts, L2 hit rate and DRAM bytes.
     """
+    if ncu:
+        from tilewright.lab.ncu_command import inspect_ncu
+
+        others = {"--memory": memory, "--arch": arch, "--card": card, "--line": line, "--svg": svg}
+        return inspect_ncu(
+            rung, set_ or [], (m, n, k), [name for name, given in others.items() if given], as_json=as_json
+        )
     if memory:
         from tilewright.lab.memory_command import MemoryRequest, inspect_memory
         from tilewright.lab.memory_table import Picture
 
-        return inspect_memory(MemoryRequest(rung, set_ or [], (m, n, k), Picture(line, svg)), as_json=as_json)
+        request = MemoryRequest(rung, set_ or [], (m, n, k), arch or "sm_90a", Picture(line, svg))
+        return inspect_memory(request, as_json=as_json)
     from tilewright.lab.inspect_command import InspectRequest, run_inspect
 
     return run_inspect(InspectRequest(rung, set_ or [], arch, card, (m, n, k)), as_json=as_json)
@@ -199,6 +219,77 @@ def trace(
 
 
 @command
+def compare(
+    rung: OneRung,
+    other: Annotated[str, typer.Argument(help="The rung of B; the same one again with what --set and others change.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A.NAME=VALUE for the first, B.NAME=VALUE for the second; repeatable."),
+    ] = None,
+    beta: Annotated[list[str] | None, typer.Option(help="B=specialised, runtime or always_read.")] = None,
+    guards: Annotated[list[str] | None, typer.Option(help="B=on or B=off, where sizes divide.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="B=maxrregcount=128 or B=ptxas=-O1; repeatable.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="B=FILE: an edited copy of the rung's .cu.")] = None,
+    bundle: Annotated[str, typer.Option(help="Name several differences that are to be judged as one.")] = "",
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    arch: Arch = "sm_90a",
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Rounds = 80,
+    budget: Budget = 20.0,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
+    as_json: Json = False,
+) -> int:
+    """Say which of two builds is faster, B or A, and whether their difference can say why.
+
+    Two that differ in more than one thing are called confounded, unless --bundle names them as one.
+    """
+    from tilewright.lab.compare_command import CompareRequest, run_compare
+    from tilewright.lab.comparing import Sides
+    from tilewright.lab.measuring import Effort
+
+    sides = Sides(rung, other, set_ or [], beta or [], guards or [], option or [], source or [])
+    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, Effort(rounds, budget, mode, cache))
+    return run_compare(request, as_json=as_json)
+
+
+@command
+def experiment(
+    name: Annotated[str, typer.Argument(help="An experiment, 'all', 'list', or a .toml file of your own.")],
+    arch: Arch = "sm_90a",
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Rounds = 80,
+    budget: Annotated[float | None, typer.Option(help="The most seconds to measure each; default: its own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep a record of each in this folder.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Answer a question that has a prediction written down. Without a GPU it is built and its causes are checked."""
+    from tilewright.lab.experiment_command import ExperimentRequest, run_experiments
+
+    request = ExperimentRequest(name, arch, device, offline, rounds, budget, out)
+    return run_experiments(request, as_json=as_json)
+
+
+@command
+def replay(
+    record: Annotated[Path, typer.Argument(help="A record: what a command's --json wrote.")],
+    device: Device = 0,
+    offline: Offline = False,
+    rounds: Annotated[int | None, typer.Option(help="The most rounds to measure; default: the record's.")] = None,
+    budget: Budget = 60.0,
+    as_json: Json = False,
+) -> int:
+    """Build and measure a record again. Its figures are reproduced, refuted, or their premise has expired."""
+    from tilewright.lab.replay_command import ReplayRequest, run_replay
+
+    return run_replay(ReplayRequest(record, device, offline, rounds, budget), as_json=as_json)
+
+
+@command
 def ceilings(device: Device = 0, as_json: Json = False) -> int:
     """Measure what a GPU can do at most. FMA pipe, shared memory, L2 and DRAM."""
     from tilewright.lab.ceilings_command import run_ceilings
@@ -243,6 +334,19 @@ def tune(
         raise InvalidInput("RUNG: must be named, as in `tilewright tune k12`; `tilewright rungs` lists them")
     searched = ((m, n, k), only or [], strategy, effort, trials, budget, seed)
     return run_tune(TuneOptions(rung, *searched, device or [], again, out), as_json=as_json)
+
+
+@command
+def report(
+    record: Annotated[
+        list[Path] | None, typer.Argument(help="Records, or folders of them. Left out: those of the package.")
+    ] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The file to write.")] = Path("report.html"),
+) -> int:
+    """Draw records as one HTML file that needs no network."""
+    from tilewright.report.command import write_report
+
+    return write_report(record or [], out)
 
 
 @command

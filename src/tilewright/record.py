@@ -43,6 +43,7 @@ class Row:
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
     a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
     is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
+    `counters` are a profiler's, by its own names, of one launch of `kernel`.
     """
 
     rung: str
@@ -60,6 +61,7 @@ class Row:
     time_us: float | None = None
     samples_us: list[float] | None = None
     inner: int | None = None
+    host_us: float | None = None
     tflops: float | None = None
     tb_per_s: float | None = None
     ratio_to_baseline: Ratio | None = None
@@ -85,6 +87,8 @@ class Row:
     sass: dict[str, int | float] | None = None
     sass_unit: str | None = None
     sass_missing: str | None = None
+    kernel: str | None = None
+    counters: dict[str, float] | None = None
     footprints: list[dict[str, Any]] | None = None
     roofline: dict[str, Any] | None = None
 
@@ -161,6 +165,16 @@ def commit() -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file. Raises InvalidInput, naming the file."""
+    try:
+        return Record.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}; name a file that can be read") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path}: not a record ({error}); `tilewright ladder --json` prints one") from error
 
 
 def load_records(folder: Path = RECORDS_DIR) -> list[Record]:

@@ -11,13 +11,15 @@ class KernelSource:
     """One kernel's complete text.
 
     `name` labels messages (the rung's stem), `entry` is the `extern "C"` symbol, `text` is everything the
-    compiler sees but the headers. `file` is what `#line` calls the kernel's own part.
+    compiler sees but the headers. `file` is what `#line` calls the kernel's own part. `options` are the GPU compiler's,
+    beyond the usual ones, as `compile.nvrtc` spells them.
     """
 
     name: str
     entry: str
     text: str
     file: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

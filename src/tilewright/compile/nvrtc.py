@@ -17,7 +17,7 @@ from tilewright.arch import ArchSpec
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import Binary, KernelSource, Resources
 from tilewright.compile.headers import INCLUDE_DIR, tree_text
-from tilewright.errors import CompileFailed, Missing
+from tilewright.errors import CompileFailed, InvalidConfig, Missing
 
 _IMPORTING = threading.Lock()
 OPTIONS = ("std=c++17", "lineinfo", "ptxas -v")
@@ -67,10 +67,31 @@ def _require_arch(arch: ArchSpec) -> None:
         )
 
 
-def cubin_key(source: KernelSource, arch: ArchSpec) -> str:
-    """The cache key: text, every header, options, compiler version, architecture."""
-    parts = ("cubin", nvrtc_version(), arch.name, *OPTIONS, source.entry, source.text, *tree_text(INCLUDE_DIR))
-    return binary_cache.content_key(parts)
+def cubin_key(source: KernelSource, arch: ArchSpec, *, version: str | None = None) -> str:
+    """The cache key: text, every header, options, compiler version, architecture.
+
+    `version` is another NVRTC's, to ask whether it would have been given the same.
+    """
+    options = (*OPTIONS, *source.options)
+    parts = ("cubin", version or nvrtc_version(), arch.name, *options, source.entry, source.text)
+    return binary_cache.content_key((*parts, *tree_text(INCLUDE_DIR)))
+
+
+def parse_options(options: tuple[str, ...]) -> dict[str, Any]:
+    """A source's own options as the compiler's arguments: 'maxrregcount=128' or 'ptxas=-O1', each at most once.
+
+    Raises InvalidConfig for another name or value.
+    """
+    made: dict[str, Any] = {}
+    for option in options:
+        name, _, value = option.partition("=")
+        if name == "maxrregcount" and value.isdecimal() and name not in made:
+            made[name] = {"max_register_count": int(value)}
+        elif name == "ptxas" and value.startswith("-") and name not in made:
+            made[name] = {"ptxas_options": ["-v", value]}
+        else:
+            raise InvalidConfig(f"option {option!r}: must be maxrregcount=COUNT or ptxas=-OPTION, each at most once")
+    return {name: value for arguments in made.values() for name, value in arguments.items()}
 
 
 def read_report(log: str) -> Resources:
@@ -92,14 +113,11 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
 
 def _compile(source: KernelSource, arch: ArchSpec, key: str) -> Binary:
     cuda_core = _cuda_core()
-    options = cuda_core.ProgramOptions(
-        name=source.file,
-        arch=arch.name,
-        std="c++17",
-        lineinfo=True,
-        ptxas_options=["-v"],
-        include_path=[str(INCLUDE_DIR)],
-    )
+    usual = {
+        **{"std": "c++17", "lineinfo": True, "ptxas_options": ["-v"], "include_path": [str(INCLUDE_DIR)]},
+        "no_cache": True,  # NVRTC's own gives the code back without the report
+    }
+    options = cuda_core.ProgramOptions(name=source.file, arch=arch.name, **{**usual, **parse_options(source.options)})
     log = io.StringIO()
     try:
         code = cuda_core.Program(source.text, "c++", options).compile("cubin", logs=log).code

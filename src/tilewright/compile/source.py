@@ -8,7 +8,8 @@ Python still fails loudly.
 from __future__ import annotations
 
 from tilewright.compile.binary import KernelSource
-from tilewright.declare.config import BetaMode, Config
+from tilewright.compile.variant import PLAIN, Variant
+from tilewright.declare.config import Config
 from tilewright.problem import Problem
 
 SCALARS = {"float32": "F32"}
@@ -25,15 +26,14 @@ def _asserts(config: Config) -> str:
     return "".join(f'static_assert({r.expr.cpp}, "{r.expr.text}: {r.reason}");\n' for r in rules)
 
 
-def kernel_source(
-    config: Config, problem: Problem, *, beta_mode: BetaMode = "specialised", scalar: str = ""
-) -> KernelSource:
+def kernel_source(config: Config, problem: Problem, variant: Variant = PLAIN, *, scalar: str = "") -> KernelSource:
     """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype.
 
-    `scalar` names another trait of `scalar.cuh` than the one that belongs to the problem's dtype.
+    `variant` sets parts of the build apart. `scalar` names another trait of `scalar.cuh` than the one that belongs to
+    the problem's dtype. Raises InvalidConfig and InvalidProblem as `Variant` does.
     """
     rung = config.rung
-    constants = {**config.constants, **config.problem_constants(problem, beta_mode=beta_mode)}
+    constants = {**config.constants, **variant.problem_constants(config, problem), **dict(variant.constants)}
     file = f"{rung.entry}.cu"
     text = (
         f"// {rung.name}: {config}\n"
@@ -42,6 +42,6 @@ def kernel_source(
         '#include "tilewright/args.cuh"\n'
         "using namespace tilewright;\n"
         f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"
-        f'#line 1 "{file}"\n{rung.source}'
+        f'#line 1 "{file}"\n{variant.own_text(config)}'
     )
-    return KernelSource(name=rung.name, entry=rung.entry, text=text, file=file)
+    return KernelSource(name=rung.name, entry=rung.entry, text=text, file=file, options=variant.options)

@@ -22,6 +22,7 @@ VERBS = {
     "copy store": "copies to",
     "atomic load": "atomically reads",
     "atomic": "atomically updates",
+    "matrix load": "reads",
 }
 
 

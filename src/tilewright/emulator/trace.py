@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 Space = Literal["shared", "global"]
-Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic"]
-KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic")
+Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load"]
+KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load")
 SPACES: tuple[Space, ...] = ("shared", "shared", "global")
 SECTOR_BYTES = 32
 SHARED_ONLY = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")
@@ -59,6 +59,11 @@ class MemoryLine:
     wanted_bytes: int = 0
 
     @property
+    def place(self) -> tuple[str, int, Space, Kind, str, int]:
+        """What no two lines of a trace share."""
+        return self.file, self.line, self.space, self.kind, self.array, self.width_bytes
+
+    @property
     def wavefronts_per_access(self) -> float:
         """Wavefronts of one warp instruction, on average."""
         return self.wavefronts / self.instructions
@@ -85,16 +90,16 @@ class MemoryLine:
 
 def merged(lines: Iterable[MemoryLine]) -> tuple[MemoryLine, ...]:
     """The lines with those of the same place, kind, array and width added up, by file and line."""
-    made: dict[tuple[str, int, str, str, str, int], MemoryLine] = {}
+    made: dict[tuple[str, int, Space, Kind, str, int], MemoryLine] = {}
     for line in lines:
-        key = (line.file, line.line, line.space, line.kind, line.array, line.width_bytes)
-        made[key] = _added(made[key], line) if key in made else line
-    return tuple(made[key] for key in sorted(made))
+        made[line.place] = plus(made[line.place], line) if line.place in made else line
+    return tuple(made[place] for place in sorted(made))
 
 
-def _added(one: MemoryLine, other: MemoryLine) -> MemoryLine:
-    sums: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in SUMMED}
-    return replace(one, **sums, ways=max(one.ways, other.ways), banks=max(one.banks, other.banks))
+def plus(line: MemoryLine, other: MemoryLine, times: int = 1) -> MemoryLine:
+    """`line` with `times` what `other` counts added; ways and banks are the most of both."""
+    sums: dict[str, Any] = {name: getattr(line, name) + times * getattr(other, name) for name in SUMMED}
+    return replace(line, **sums, ways=max(line.ways, other.ways), banks=max(line.banks, other.banks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,11 @@ class MainLoop:
         return mix(self.executed)
 
 
+def plain(count: Fraction) -> int | float:
+    """A count as JSON has it."""
+    return count.numerator if count.denominator == 1 else float(count)
+
+
 def kind_of(instruction: Instruction) -> str:
     """What an instruction counts as: 'FFMA', 'LDS.128', 'BAR', 'LDL', 'branch' or 'other'."""
     opcode = instruction.opcode
@@ -102,17 +107,18 @@ def main_loop(code: Sequence[Instruction], config: Config) -> MainLoop | None:
     return _single(code, inner, Fraction(most) / owed, k_step)
 
 
-def _unit(k_step: int, count: int = 1) -> str:
+def step_words(k_step: int, count: int = 1) -> str:
+    """One step along K in words, or `count` of them."""
     plural = "" if count == 1 else "s"
     return f"step{plural} along K" if k_step == 1 else f"K-tile{plural} of {k_step}"
 
 
 def _single(code: Sequence[Instruction], loop: Loop, steps: Fraction, k_step: int) -> MainLoop:
-    unit = _unit(k_step)
+    unit = step_words(k_step)
     if steps == 1:
         body = f"one trip is one {unit}"
     elif steps.denominator == 1:
-        body = f"one trip is {steps} {_unit(k_step, int(steps))}, unrolled by the compiler; counts are for one"
+        body = f"one trip is {steps} {step_words(k_step, int(steps))}, unrolled by the compiler; counts are for one"
     elif steps.numerator == 1:
         body = f"{steps.denominator} trips make one {unit}; counts are for all of them"
     else:
@@ -125,8 +131,8 @@ def _nested(code: Sequence[Instruction], outer: Loop, inner: Loop, trips: int, k
     times = [
         Fraction(trips if inner.first <= index <= inner.last else 1) for index in range(outer.first, outer.last + 1)
     ]
-    how = f"one trip is one {_unit(k_step)}, with a loop inside taken {trips} times"
-    return _made(code, outer, times, Fraction(1), _unit(k_step), how)
+    how = f"one trip is one {step_words(k_step)}, with a loop inside taken {trips} times"
+    return _made(code, outer, times, Fraction(1), step_words(k_step), how)
 
 
 def _length(loop: Loop) -> int:

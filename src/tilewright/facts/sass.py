@@ -23,8 +23,8 @@ _TARGET = re.compile(r"`?\(?(?P<label>\.L_\w+)\)?")
 class Instruction:
     """One instruction. `opcode` is its first word ('LDS'), `modifiers` the rest ('128').
 
-    `line` is the line of the kernel's own file that it comes from, through whatever was inlined there. `target` is
-    where a branch goes.
+    `line` is the line of the kernel's own file that it comes from, the innermost where its functions were inlined into
+    each other. `target` is where a branch goes.
     """
 
     address: int
@@ -62,14 +62,18 @@ def parse(text: str, entry: str) -> tuple[Instruction, ...]:
     labels = _labels(lines)
     found: list[Instruction] = []
     line: int | None = None
+    chain_begins = True
     for row in lines:
         comment = _LINE.search(row)
         if comment:
-            line = int(comment["line"]) if comment["file"].endswith(".cu") else None
+            inner = None if chain_begins else line
+            line = inner or (int(comment["line"]) if comment["file"].endswith(".cu") else None)
+            chain_begins = False
             continue
         match = _INSTRUCTION.match(row)
         if match:
             found.append(_instruction(match, line, labels))
+            chain_begins = True
     return tuple(found)
 
 

@@ -51,7 +51,7 @@ def _map(trace: Trace, events: npt.NDArray[np.void], place: str) -> BankMap:
     first = events[0]
     width = int(first["width_bytes"])
     offsets = {int(event["thread"]) % WARP: int(event["offset"]) for event in events}
-    served = tuple(wavefronts(offsets, width))
+    served = tuple(wavefronts(offsets, width, is_plain_load=KINDS[int(first["kind"])] == "load"))
     banks = len({bank for wavefront in served for bank in wavefront})
     what = f"{KINDS[int(first['kind'])]} {trace.array_names[int(first['space']), int(first['array'])]}"
     count = f"{len(served)} wavefront{'s' if len(served) > 1 else ''}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.errors import LaunchFailed
-from tilewright.lab.gpu_environment import gpu_environment
-from tilewright.measure import Arm, CudaTimer, Samples, measure, open_clocks
+from tilewright.lab.gpu_environment import device_clocks, gpu_environment
+from tilewright.measure import Arm, CudaTimer, Samples, measure
 from tilewright.measure.ceilings.check import SEED, Buffers, allocate, args_of, check
 from tilewright.measure.ceilings.work import Card, Clocks, Work, array_bytes, theoretical, works
 from tilewright.record import Record, Row
@@ -24,7 +24,7 @@ def measured_ceilings(gpu: CudaBackend, on_status: Callable[[str], None]) -> Rec
     on_status(f"checking every thread's result, over two arrays of {card.array_bytes / 2**30:.1f} GiB")
     check(gpu, todo, buffers)
     on_status(f"measuring {len(todo)} arms, up to {ROUNDS} rounds or {BUDGET_S:g} s")
-    clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
+    clocks = device_clocks(gpu)
     with gpu.current():
         samples = measure(
             [_arm(work, gpu, buffers) for work in todo],
@@ -35,8 +35,11 @@ def measured_ceilings(gpu: CudaBackend, on_status: Callable[[str], None]) -> Rec
             slots=1,
             read_clocks=clocks.read,
         )
-    if not samples.rounds:
-        raise LaunchFailed(f"all {samples.rejected_rounds} rounds fell to thermal or hardware slowdown; cool the card")
+    if samples.stop == "throttled":
+        raise LaunchFailed(
+            f"throttled: {samples.rejected_rounds} rounds fell to thermal or hardware slowdown and {samples.rounds} "
+            "counted; cool the card"
+        )
     return Record(
         command="ceilings",
         environment=gpu_environment(gpu, samples, clocks.reason, data="words that follow from their index"),

@@ -7,15 +7,15 @@ Needs no GPU and no C++ compiler. Without nvdisasm everything but the instructio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from tilewright.arch import ArchSpec
+from tilewright.compile.binary import Binary
 from tilewright.declare import Config
 from tilewright.declare.rules import Check, check
 from tilewright.errors import Missing
 from tilewright.facts.disassemble import disassemble
 from tilewright.facts.footprint import WarpAccess, warp_accesses
-from tilewright.facts.mainloop import MainLoop, main_loop
+from tilewright.facts.mainloop import MainLoop, main_loop, plain
 from tilewright.facts.roofline import Card, Roofline, roofline
 from tilewright.facts.static import static_row
 from tilewright.lab.verifying import cubin
@@ -55,19 +55,9 @@ def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card 
     config.require_problem(problem)
     binary = cubin(config, problem, arch)
     row = static_row(config, problem, arch, binary)
-    try:
-        loop = main_loop(disassemble(binary), config)
-        no_loop = "" if loop else "no loop of this kernel holds an FMA"
-    except Missing as error:
-        loop, no_loop = None, str(error)
+    loop, no_loop = add_instructions(row, config, binary)
     accesses = warp_accesses(config, problem)
     roof = roofline(config, problem, card) if card else None
-
-    if loop is None:
-        row.sass_missing = no_loop
-    else:
-        row.sass = {kind: _plain(count) for kind, count in sorted(loop.mix.items())}
-        row.sass_unit = loop.unit
     row.footprints = [access.to_json() for access in accesses]
     row.roofline = roof.to_json() if roof else None
     return Inspection(
@@ -75,8 +65,19 @@ def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card 
     )
 
 
-def _plain(count: Fraction) -> int | float:
-    return count.numerator if count.denominator == 1 else float(count)
+def add_instructions(row: Row, config: Config, binary: Binary) -> tuple[MainLoop | None, str]:
+    """The main loop of `binary`, its mix put into `row`; None and the reason where it can't be told."""
+    try:
+        loop = main_loop(disassemble(binary), config)
+        no_loop = "" if loop else "no loop of this kernel holds an FMA"
+    except Missing as error:
+        loop, no_loop = None, str(error)
+    if loop is None:
+        row.sass_missing = no_loop
+    else:
+        row.sass = {kind: plain(count) for kind, count in sorted(loop.mix.items())}
+        row.sass_unit = loop.unit
+    return loop, no_loop
 
 
 def known_times(row: Row, config: Config, problem: Problem, card: Card | None) -> list[Known]:

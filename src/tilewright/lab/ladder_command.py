@@ -11,9 +11,11 @@ from tilewright.compile.batch import usable_cores
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config, Registry, Rung, all_rungs
 from tilewright.lab.ladder import Plan, emulated_ladder
+from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import RowPrinter, emulator_columns, gpu_columns
 from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.measure.modes import COLD, STEADY, check_cache, check_mode
 from tilewright.problem import Problem
 from tilewright.record import Record, load_records
 from tilewright.run.cuda import CudaBackend
@@ -37,6 +39,8 @@ class LadderRequest:
     device_id: int
     rounds: int
     budget_s: float
+    mode: str = STEADY
+    cache: str = COLD
 
     def problem(self, default: int) -> Problem:
         """The problem asked for. Raises InvalidProblem."""
@@ -56,6 +60,8 @@ def _chosen(queries: list[str], registry: Registry) -> list[Rung]:
 def run_ladder(request: LadderRequest, *, as_json: bool) -> int:
     """Run the ladder and print it. Returns the exit status: 0 all verified, 1 one failed, 2 one refused the problem."""
     configs = request.configs()
+    check_mode(request.mode)
+    check_cache(request.cache)
     on_gpu = choose_backend(request.backend) == "cuda"
     record = (_on_gpu if on_gpu else _emulated)(request, configs, as_json)
     if as_json:
@@ -82,27 +88,9 @@ def _on_gpu(request: LadderRequest, configs: list[Config], as_json: bool) -> Rec
         plan = Plan(request.problem(GPU_SIZE), configs, gpu.arch)
         console.print(Text(f"tilewright ladder  {plan.problem} on {gpu.device.name}", style="bold"), soft_wrap=True)
         baseline, why_none = find_baseline()
-        effort = Effort(request.rounds, request.budget_s)
+        effort = Effort(request.rounds, request.budget_s, request.mode, request.cache)
         with RowPrinter(console, gpu_columns(with_baseline=baseline is not None), final=False) as printer:
             record = measured_ladder(plan, gpu, baseline, effort, printer.row, printer.status)
-        for line in [*_footnotes(record), *([why_none] if why_none else [])]:
+        for line in ["", *measurement_notes(record), *([why_none] if why_none else [])]:
             console.print(line, style="dim", soft_wrap=True)
         return record
-
-
-def _footnotes(record: Record) -> list[str]:
-    """How the figures were taken, in two or three lines."""
-    measured = record.environment.get("measurement")
-    if measured is None:
-        return []
-    lines = [
-        f"\n{measured['rounds']} rounds over {measured['buffer_sets']} buffer sets, stopped by {measured['stop']}; "
-        "times are medians, % of cuBLAS the median of paired ratios of the same rounds"
-    ]
-    if measured["median_sm_mhz"] is not None:
-        lines.append(
-            f"peak: SMs × FP32 lanes × 2 × {measured['median_sm_mhz']:.0f} MHz, the median clock of the rounds"
-        )
-    else:
-        lines.append(f"no % of peak: {measured['no_clocks']}")
-    return lines

@@ -13,7 +13,7 @@ from tilewright.compile.batch import in_parallel
 from tilewright.declare import Config
 from tilewright.errors import TilewrightError
 from tilewright.facts.static import problem_fields
-from tilewright.lab.gpu_environment import gpu_environment
+from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.ladder import (
     Observer,
     Plan,
@@ -27,7 +27,8 @@ from tilewright.lab.ladder import (
     verified_at_size,
 )
 from tilewright.lab.verifying import cubin, cuda_run
-from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure, open_clocks, prove_ieee
+from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure, prove_ieee
+from tilewright.measure.modes import COLD, STEADY
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
@@ -41,10 +42,12 @@ BASELINE = "cuBLAS"
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure at most."""
+    """How long to measure at most, and under which conditions."""
 
     rounds: int
     budget_s: float
+    mode: str = STEADY
+    cache: str = COLD
 
 
 def measured_ladder(
@@ -56,7 +59,7 @@ def measured_ladder(
     on_status: Callable[[str], None],
 ) -> Record:
     """Compile, verify and time every config and the baseline. A rung that fails is a row and takes no further part."""
-    ring_bytes = (slots_for(plan.problem, gpu) + 1) * plan.problem.operand_bytes
+    ring_bytes = (slots_for(plan.problem, gpu, effort.cache) + 1) * plan.problem.operand_bytes
     require_memory(plan.problem, ring_bytes, gpu.free_bytes(), str(gpu.device.name))
     require_memory(plan.problem, cases_bytes(plan.problem), host_free_bytes(), "host")
     record = Record(command="ladder", environment={})
@@ -72,7 +75,7 @@ def measured_ladder(
         on_row(row)
     if baseline is not None:
         on_status("verifying cuBLAS")
-        record.rows.append(_baseline_row(plan.problem, baseline, gpu, cases))
+        record.rows.append(baseline_row(plan.problem, baseline, gpu, cases))
     _time_rows(plan, gpu, effort, baseline, record, on_status)
     for row in record.rows:
         on_row(row)
@@ -84,7 +87,7 @@ def _verified(row: Row, config: Config, gpu: CudaBackend, cases: list[Case]) -> 
     return judged(row, verified_at_size(cuda_run(config, gpu), cases))
 
 
-def _baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:
+def baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:
     """The baseline's row, verified like a rung; proved not to use TF32."""
     row = Row(
         rung=BASELINE, problem=problem_fields(problem), backend="cuda", summary=f"the baseline: {baseline.version}"
@@ -112,11 +115,12 @@ def _time_rows(
 ) -> None:
     """Time the rows that verified and fill in what follows from their times; then the environment."""
     sound = [row for row in record.rows if row.verified]
-    clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
-    samples = None
+    clocks = device_clocks(gpu)
+    samples, cache = None, None
     if sound:
         on_status(f"measuring {len(sound)} arms, up to {effort.rounds} rounds or {effort.budget_s:g} s")
-        ring = OperandRing(plan.problem, gpu)
+        ring = OperandRing(plan.problem, gpu, effort.cache)
+        cache = ring.cache
         arms = _arms(plan, gpu, ring, baseline, {row.rung for row in sound})
         with gpu.current():
             samples = measure(
@@ -128,12 +132,13 @@ def _time_rows(
                 slots=ring.slots,
                 baseline=BASELINE if BASELINE in {arm.name for arm in arms} and len(arms) > 1 else None,
                 read_clocks=clocks.read,
+                mode=effort.mode,
             )
-        for row in sound if samples.rounds else ():
-            _fill(row, samples, plan, gpu.sm_count)
+        for row in sound:
+            fill_times(row, samples, plan.problem, peak_tflops(gpu, samples))
         _fill_gains(plan, record.rows)
     named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
-    record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, baseline=named)
+    record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, cache=cache, baseline=named)
 
 
 def _arms(plan: Plan, gpu: CudaBackend, ring: OperandRing, baseline: Baseline | None, names: set[str]) -> list[Arm]:
@@ -145,16 +150,28 @@ def _arms(plan: Plan, gpu: CudaBackend, ring: OperandRing, baseline: Baseline | 
     return arms
 
 
-def _fill(row: Row, samples: Samples, plan: Plan, sm_count: int) -> None:
-    row.time_us = samples.median_us(row.rung)
-    row.samples_us = [round(t, 3) for t in samples.times_us[row.rung]]
-    row.inner = samples.inner[row.rung]
-    row.tflops = plan.problem.flops / row.time_us / 1e6
-    if row.rung != BASELINE and BASELINE in samples.times_us:
-        interval = samples.ratio(row.rung, BASELINE)
+def peak_tflops(gpu: CudaBackend, samples: Samples) -> float | None:
+    """SMs × FP32 lanes × 2 × the median clock of the rounds; None where clocks could not be read."""
+    if samples.median_sm_mhz is None:
+        return None
+    return gpu.sm_count * gpu.arch.fp32_lanes_per_sm * 2 * samples.median_sm_mhz / 1e6
+
+
+def fill_times(row: Row, samples: Samples, problem: Problem, peak_tflops: float | None) -> None:
+    """What was measured of a row's arm; on a throttled card the samples and no figure that follows from them."""
+    arm = row.arm or row.rung
+    row.samples_us = [round(t, 3) for t in samples.times_us[arm]]
+    row.inner = samples.inner[arm]
+    row.host_us = samples.host_us.get(arm)
+    if samples.stop == "throttled":
+        row.outcome = samples.stop
+        return
+    row.time_us = samples.median_us(arm)
+    row.tflops = problem.flops / row.time_us / 1e6
+    if arm != BASELINE and BASELINE in samples.times_us:
+        interval = samples.ratio(arm, BASELINE)
         row.ratio_to_baseline = Ratio(interval.low, interval.median, interval.high)
-    if samples.median_sm_mhz is not None:
-        peak_tflops = sm_count * plan.arch.fp32_lanes_per_sm * 2 * samples.median_sm_mhz / 1e6
+    if peak_tflops is not None:
         row.fraction_of_peak = row.tflops / peak_tflops
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.emulator.trace import MemoryLine, Trace
+from tilewright.emulator.trace import MemoryLine, Space, Trace
+from tilewright.emulator.tracing import DYNAMIC_NAME
 from tilewright.errors import InvalidInput
 from tilewright.lab.bank_map import bank_maps, draw_svg, draw_text
 
-LEFT = f"{'':32}"
-SHARED_HEADING = (
-    f"{LEFT}{'instructions':>12} {'width':>6} {'wavefronts':>11} {'conflict-':>10} {'banks':>6} {'ways':>5}",
-    f"{LEFT}{'':12} {'':6} {'an access':>11} {'free':>10}",
-)
-GLOBAL_HEADING = (
-    f"{LEFT}{'requests':>12} {'width':>6} {'sectors':>11} {'fewest':>10} {'bytes wanted':>13}",
-    f"{LEFT}{'':12} {'':6} {'a request':>11} {'':10} {'of moved':>13}",
-)
+INDENT, LABEL, LEAST_WIDTH = 4, 18, 100
+HEADINGS: dict[Space, tuple[str, str]] = {
+    "global": (
+        f"{'requests':>9}{'bytes':>6}{'sectors':>8}{'fewest':>7}{'wanted':>8}",
+        f"{'':>9}{'':>6}{'each':>8}{'':>7}{'of moved':>8}",
+    ),
+    "shared": (
+        f"{'issued':>9}{'bytes':>6}{'wavefr.':>8}{'free':>5}{'banks':>6}{'ways':>5}",
+        f"{'':>9}{'':>6}{'each':>8}",
+    ),
+}
+WIDTH = max(len(heading) for headings in HEADINGS.values() for heading in headings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +45,67 @@ class Picture:
         return self.line is not None
 
 
-def print_memory(console: Console, title: str, trace: Trace, file: str, source: str) -> None:
-    """Global, then shared memory, by source line; lines of `file` with their text from `source`."""
-    console.print(Text(title, style="bold"), soft_wrap=True)
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A line's counts; `merged_from_bytes` where its width is not the source's, more columns, a note to go below."""
+
+    line: MemoryLine
+    merged_from_bytes: int | None = None
+    beside: str = ""
+    note: str = ""
+
+
+def print_memory(
+    console: Console,
+    rows: Sequence[TableRow],
+    file: str,
+    source: str,
+    beside: Mapping[Space, tuple[str, str]] | None = None,
+) -> None:
+    """Global, then shared memory, by source line; lines of `file` with their text from `source`.
+
+    `beside` heads the rows' further columns, in two lines.
+    """
     text = source.splitlines()
-    for space, headings, say in (
-        ("global", GLOBAL_HEADING, _global_cells),
-        ("shared", SHARED_HEADING, _shared_cells),
-    ):
-        lines = trace.select(space=space)
-        if not lines:
-            continue
-        console.print(Text(f"\n{space} memory, by warp instruction", style="cyan"))
-        console.print(*(Text(heading, style="dim") for heading in headings), sep="\n", soft_wrap=True)
+    for space, headings in HEADINGS.items():
+        chosen = [row for row in rows if row.line.space == space]
+        if chosen:
+            _heading(console, space, headings, beside[space] if beside else ("", ""))
         shown = None
-        for line in lines:
-            if (line.file, line.line) != shown:
-                own = line.file == file and line.line <= len(text)
-                console.print(
-                    Text(f"{line.line:>5} {text[line.line - 1].strip() if own else f'({line.file})'}", style="italic"),
-                    soft_wrap=True,
-                )
-                shown = (line.file, line.line)
-            console.print(Text(f"{'':6}{line.kind + ' ' + line.array:<26}{say(line)}"), soft_wrap=True)
+        for row in chosen:
+            name, number = row.line.file, row.line.line
+            if (name, number) != shown:
+                own = name == file and number <= len(text)
+                code = Text(f"{number:>5} {text[number - 1].strip() if own else f'({name})'}", style="italic")
+                code.truncate(max(console.width, LEAST_WIDTH), overflow="ellipsis")
+                console.print(code, soft_wrap=True)
+                shown = (name, number)
+            _print_row(console, row)
 
 
-def _shared_cells(line: MemoryLine) -> str:
+def _heading(console: Console, space: Space, own: tuple[str, str], beside: tuple[str, str]) -> None:
+    for title, left, right in zip((f"{space} memory", ""), own, beside, strict=True):
+        line = Text(f"{title:<{INDENT + LABEL}}", style="cyan").append(f"{left:<{WIDTH}}{right}".rstrip(), style="dim")
+        console.print(*(["\n"] if title else []), line, sep="", soft_wrap=True)
+
+
+def _print_row(console: Console, row: TableRow) -> None:
+    array = "dynamic" if row.line.array == DYNAMIC_NAME else row.line.array
+    label = f"{'':{INDENT}}{f'{row.line.kind} {array}':<{LABEL}}"
+    console.print(Text(f"{label}{_cells(row):<{WIDTH}}{row.beside}".rstrip()), soft_wrap=True)
+    if row.note:
+        console.print(Text(f"{'':{INDENT}}{row.note}", style="yellow"), soft_wrap=True)
+
+
+def _cells(row: TableRow) -> str:
+    line = row.line
+    width = f"{row.merged_from_bytes}→{line.width_bytes}" if row.merged_from_bytes else f"{line.width_bytes}"
+    start = f"{line.instructions:>9}{width:>6}"
+    if line.space == "global":
+        fewest = line.fewest_sectors / line.instructions
+        return f"{start}{line.sectors_per_request:>8.4g}{fewest:>7.4g}{100 * line.efficiency:>7.1f}%"
     free = line.conflict_free_wavefronts / line.instructions
-    return (
-        f"{line.instructions:>12} {line.width_bytes:>4} B {line.wavefronts_per_access:>11.4g} {free:>10.4g} "
-        f"{line.banks:>6} {line.ways:>5}"
-    )
-
-
-def _global_cells(line: MemoryLine) -> str:
-    fewest = line.fewest_sectors / line.instructions
-    return (
-        f"{line.instructions:>12} {line.width_bytes:>4} B {line.sectors_per_request:>11.4g} {fewest:>10.4g} "
-        f"{100 * line.efficiency:>11.1f} %"
-    )
+    return f"{start}{line.wavefronts_per_access:>8.4g}{free:>5.4g}{line.banks:>6}{line.ways:>5}"
 
 
 def show_picture(console: Console, picture: Picture, trace: Trace) -> None:

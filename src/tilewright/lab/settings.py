@@ -65,6 +65,17 @@ def parse_side_settings(
     return sides
 
 
+def parse_sides(texts: Iterable[str], option: str) -> tuple[list[str], list[str]]:
+    """`A=VALUE` and `B=VALUE` texts as the values of two sides, in order. Raises InvalidConfig for another form."""
+    sides: dict[str, list[str]] = {"A": [], "B": []}
+    for text in texts:
+        side, equals, value = text.partition("=")
+        if side not in sides or not equals or not value:
+            raise InvalidConfig(f"{option} {text}: must be A=VALUE for the first or B=VALUE for the second")
+        sides[side].append(value)
+    return sides["A"], sides["B"]
+
+
 def _split(text: str) -> tuple[str, str, int]:
     """What stands before the dot (empty: nothing), the name and the value of one setting. Raises InvalidConfig."""
     left, equals, value = text.partition("=")

@@ -11,7 +11,7 @@ from rich.text import Text
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import InvalidInput, LaunchFailed
-from tilewright.lab.memory_table import Picture, print_memory, show_picture
+from tilewright.lab.memory_table import Picture, TableRow, print_memory, show_picture
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.own_kernel import Argument, OwnKernel, trace_kernel
 from tilewright.record import SCHEMA, environment
@@ -67,7 +67,8 @@ def trace_own(request: TraceRequest, *, as_json: bool) -> int:
         print_json(_json(kernel, trace, failure))
     console = standard_error() if as_json else standard_output()
     if not as_json:
-        print_memory(console, f"{kernel.file}  {kernel.entry}, in the emulator", trace, kernel.file, kernel.text)
+        console.print(Text(f"{kernel.file}  {kernel.entry}, in the emulator", style="bold"), soft_wrap=True)
+        print_memory(console, [TableRow(line) for line in trace.lines], kernel.file, kernel.text)
         _print_findings(console, trace, failure)
     show_picture(console, request.picture, trace)
     return int(bool(trace.findings) or failure is not None)

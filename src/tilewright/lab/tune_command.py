@@ -115,7 +115,9 @@ def _environment(result: TuneResult, machine: Machine) -> dict[str, Any]:
     if finals is None or finals.samples is None or not machine.on_gpu:
         return environment(backend="cuda", arch=result.space.arch.name, device=dict(result.device))
     with CudaBackend(machine.devices[0]) as gpu:
-        return gpu_environment(gpu, finals.samples, finals.no_clocks, data=DATA, baseline=finals.baseline)
+        return gpu_environment(
+            gpu, finals.samples, finals.no_clocks, data=DATA, cache=finals.cache, baseline=finals.baseline
+        )
 
 
 class _Progress:

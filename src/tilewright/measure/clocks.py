@@ -7,11 +7,12 @@ reason, never an error: a measurement without clocks is still a measurement, and
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 CLOCK_SM, CLOCK_MEMORY = 1, 2
+GPU_TEMPERATURE = 0
 EVENT_REASONS = {
     0x004: "sw_power_cap",
     0x008: "hw_slowdown",
@@ -30,6 +31,7 @@ class ClockReading:
     sm_mhz: int | None
     memory_mhz: int | None = None
     power_w: float | None = None
+    temperature_c: int | None = None
     reasons: tuple[str, ...] = ()
 
     @property
@@ -40,7 +42,7 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class _Nvml:
-    """The five questions, as one Python binding of NVML spells them."""
+    """The questions, as one Python binding of NVML spells them."""
 
     name: str
     by_uuid: Callable[[str], Any]
@@ -48,6 +50,9 @@ class _Nvml:
     clock_mhz: Callable[[Any, int], int]
     power_mw: Callable[[Any], int]
     event_reasons: Callable[[Any], int]
+    temperature_c: Callable[[Any, int], int]
+    power_limit_mw: Callable[[Any], int]
+    processes: Callable[[Any], Sequence[Any]]
 
 
 class Clocks:
@@ -70,8 +75,19 @@ class Clocks:
             sm_mhz=_ask(nvml.clock_mhz, self._handle, CLOCK_SM),
             memory_mhz=_ask(nvml.clock_mhz, self._handle, CLOCK_MEMORY),
             power_w=None if power_mw is None else power_mw / 1000.0,
+            temperature_c=_ask(nvml.temperature_c, self._handle, GPU_TEMPERATURE),
             reasons=tuple(name for bit, name in EVENT_REASONS.items() if bits & bit),
         )
+
+    def power_limit_w(self) -> float | None:
+        """The power limit that the driver enforces."""
+        limit_mw = _ask(self._nvml.power_limit_mw, self._handle) if self._nvml else None
+        return None if limit_mw is None else limit_mw / 1000.0
+
+    def processes(self) -> int | None:
+        """How many processes have a CUDA context on the device, this one among them; a container may hide some."""
+        nvml = self._nvml
+        return None if nvml is None else _ask(lambda: len(nvml.processes(self._handle)))
 
 
 def open_clocks(*, uuid: str = "", pci_bus_id: str = "") -> Clocks:
@@ -109,6 +125,9 @@ def _bind_cuda_bindings() -> _Nvml:
         clock_mhz=nvml.device_get_clock_info,
         power_mw=nvml.device_get_power_usage,
         event_reasons=nvml.device_get_current_clocks_event_reasons,
+        temperature_c=_optional(nvml, "device_get_temperature_v"),
+        power_limit_mw=_optional(nvml, "device_get_enforced_power_limit"),
+        processes=_optional(nvml, "device_get_compute_running_processes_v3"),
     )
 
 
@@ -124,7 +143,19 @@ def _bind_nvidia_ml_py() -> _Nvml:
         clock_mhz=nvml.nvmlDeviceGetClockInfo,
         power_mw=nvml.nvmlDeviceGetPowerUsage,
         event_reasons=event_reasons,
+        temperature_c=_optional(nvml, "nvmlDeviceGetTemperature"),
+        power_limit_mw=_optional(nvml, "nvmlDeviceGetEnforcedPowerLimit"),
+        processes=_optional(nvml, "nvmlDeviceGetComputeRunningProcesses"),
     )
+
+
+def _optional(binding: Any, name: str) -> Callable[..., Any]:
+    """The binding's function, or one that raises as a GPU does that refuses the question."""
+
+    def refused(*_: Any) -> Any:
+        raise NotImplementedError(f"{name}: this binding of NVML doesn't have it")
+
+    return getattr(binding, name, refused)
 
 
 def _ask(question: Callable[..., int], *args: Any) -> int | None:

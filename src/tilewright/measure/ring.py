@@ -5,14 +5,17 @@ Owns the buffers and what they hold; it times nothing and verifies nothing.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tilewright.compile.binary import Binary
 from tilewright.declare import Config
+from tilewright.errors import InvalidInput
 from tilewright.measure.baseline import Baseline
-from tilewright.measure.rounds import Arm, ring_slots
+from tilewright.measure.modes import COLD, WARM, check_cache
+from tilewright.measure.schedule import Arm
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.run.args import gemm_args
 from tilewright.run.call import grid_of
@@ -20,24 +23,42 @@ from tilewright.run.cuda import CudaBackend
 
 DATA = "uniform [-1, 1]"
 SEED = 20260101
+MAX_SLOTS = 1024
 Addresses = tuple[int, int, int, int]
 
 
-def slots_for(problem: Problem, gpu: CudaBackend) -> int:
-    """How many sets of `problem`'s operands outlast the GPU's L2."""
-    return ring_slots(problem.operand_bytes, int(gpu.device.properties.l2_cache_size))
+def ring_slots(set_bytes: int, l2_bytes: int) -> int:
+    """How many buffer sets of `set_bytes` let twice the L2 pass between two uses of one set: 2 to 1024.
+
+    Sets too small for that many to outlast the L2 are measured from it. Raises InvalidInput for sizes below 1.
+    """
+    if set_bytes < 1 or l2_bytes < 1:
+        raise InvalidInput(f"set_bytes={set_bytes}, l2_bytes={l2_bytes}: must be at least 1; pass the operands' bytes")
+    return min(MAX_SLOTS, 1 + math.ceil(2 * l2_bytes / set_bytes))
+
+
+def slots_for(problem: Problem, gpu: CudaBackend, cache: str = COLD) -> int:
+    """How many sets of `problem`'s operands outlast the GPU's L2; one where the cache is to be warm."""
+    check_cache(cache)
+    return 1 if cache == WARM else ring_slots(problem.operand_bytes, _l2_bytes(gpu))
 
 
 class OperandRing:
-    """Sets of A, B, C and D, enough that none is found in the L2 when its turn comes again.
+    """Sets of A, B, C and D, enough that none is found in the L2 when its turn comes again; one for a `warm` cache.
 
-    Inputs are `DATA`, seeded. The backend frees them when it closes.
+    Inputs are `DATA`, seeded. Where C takes no part it is D, for builds that read it all the same. The backend frees
+    them when it closes. Raises InvalidInput for another cache state.
     """
 
-    def __init__(self, problem: Problem, gpu: CudaBackend) -> None:
+    def __init__(self, problem: Problem, gpu: CudaBackend, cache: str = COLD) -> None:
         self.problem = problem
         self._gpu = gpu
-        self._sets = [_operand_set(problem, gpu, slot) for slot in range(slots_for(problem, gpu))]
+        self._sets = [_operand_set(problem, gpu, slot) for slot in range(slots_for(problem, gpu, cache))]
+
+    @property
+    def cache(self) -> str:
+        """'cold' where the sets do outlast the L2, else 'warm', whatever was asked for."""
+        return COLD if (self.slots - 1) * self.problem.operand_bytes >= _l2_bytes(self._gpu) else WARM
 
     @property
     def slots(self) -> int:
@@ -60,12 +81,15 @@ class OperandRing:
         return Arm(label, launch)
 
 
+def _l2_bytes(gpu: CudaBackend) -> int:
+    return int(gpu.device.properties.l2_cache_size)
+
+
 def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
     rng = np.random.default_rng(SEED + slot)
     addresses = []
     for operand in "abcd":
         if operand == "c" and not problem.reads_c:
-            addresses.append(0)
             continue
         count = problem.total_extent(operand)
         memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
@@ -73,5 +97,6 @@ def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
             host = rng.random(count, np.float32) * 2 - 1
             gpu.upload(memory, host.view(np.uint8))
         addresses.append(memory.address)
-    a, b, c, d = addresses
+    *inputs, d = addresses
+    a, b, c = inputs if problem.reads_c else (*inputs, d)
     return a, b, c, d

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.errors import UnknownName
 from tilewright.measure.clocks import ClockReading
+from tilewright.measure.modes import STEADY
 from tilewright.measure.stats import Interval, median_interval, paired_ratio
+
+
+def twin_name(baseline: str) -> str:
+    """The name of the arm that is the baseline a second time."""
+    return f"{baseline} (twin)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """The raw result: one time a round for every arm, and how it was taken.
 
-    `times_us[arm][round]` is the mean of `inner[arm]` back-to-back launches. `order` and `clocks` have one
-    entry a round. `stop` is 'precision', 'rounds', 'budget' or 'throttled'; `warm` whether the warm-up
-    settled before its bound; `rejected_rounds` how many rounds fell to thermal or hardware slowdown, whole.
+    `times_us[arm][round]` is the mean of `inner[arm]` back-to-back launches, replayed from a CUDA graph if
+    `in_graphs`; `no_graph` says why not where that was wanted. `order` and `clocks` have one entry a round. `stop` is
+    'precision', 'floor', 'rounds', 'budget' or 'throttled'; `warm` whether the warm-up settled before its bound;
+    `rejected_rounds` how many rounds fell to thermal or hardware slowdown, whole. `host_us` is the host's median time
+    for one launch call, `idle_s` the median gap before a round.
     """
 
     times_us: Mapping[str, tuple[float, ...]]
@@ -32,6 +40,12 @@ class Samples:
     stop: str
     warm: bool
     rejected_rounds: int
+    mode: str = STEADY
+    baseline: str | None = None
+    host_us: Mapping[str, float] = field(default_factory=dict)
+    in_graphs: bool = False
+    no_graph: str = ""
+    idle_s: float = 0.0
 
     @property
     def rounds(self) -> int:
@@ -52,6 +66,18 @@ class Samples:
     def median_memory_mhz(self) -> float | None:
         """The median memory clock of the rounds that have one."""
         return _median_known(reading.memory_mhz if reading else None for reading in self.clocks)
+
+    @property
+    def aa(self) -> Interval | None:
+        """The baseline's time over its twin's, where there is a baseline and a round: what equal arms look like."""
+        if self.baseline is None or not self.rounds:
+            return None
+        return self.ratio(twin_name(self.baseline), self.baseline)
+
+    @property
+    def aa_floor(self) -> float | None:
+        """The A/A floor as a fraction: how far `aa` reaches from 1. A smaller difference means nothing."""
+        return None if self.aa is None else max(self.aa.high - 1.0, 1.0 - self.aa.low)
 
     def interval_us(self, arm: str) -> Interval:
         """The arm's median time in microseconds with its interval.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.errors import TimedOut
+from tilewright.measure.graph import Replay
 from tilewright.run.cuda import current_context_kept
 
 Batch = Callable[[Any], None]
@@ -37,6 +38,17 @@ class Timer(Protocol):
 
         A batch is called with the stream, queues work on it and returns without waiting; it may be called
         again where a try was spoiled. `during` is called on the host while the device is busy.
+        """
+        ...
+
+    def idle(self, seconds: float) -> None:
+        """Leave the device without work for that long."""
+        ...
+
+    def capture(self, batch: Batch) -> Batch:
+        """What `batch` queues, as a graph: a batch that queues all of it with one launch.
+
+        Raises LaunchFailed where that cannot be.
         """
         ...
 
@@ -64,6 +76,15 @@ class CudaTimer:
         """See `Timer`. Raises TimedOut where the host cannot queue a batch within the longest delay."""
         with _device_current(self._stream):
             return self._time_us(batches, during)
+
+    def idle(self, seconds: float) -> None:
+        """See `Timer`."""
+        time.sleep(seconds)
+
+    def capture(self, batch: Batch) -> Batch:
+        """See `Timer`."""
+        with _device_current(self._stream):
+            return Replay(self._stream, batch)
 
     def _time_us(self, batches: Sequence[Batch], during: Callable[[], None]) -> list[float]:
         while len(self._events) < len(batches):

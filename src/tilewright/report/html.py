@@ -41,6 +41,35 @@ def escaped(text: str) -> str:
     return escape(text, quote=True)
 
 
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: str, **attributes: str | float | None) -> Html:
+    """An element. Children that are not `Html` are escaped; an attribute that is None is left out.
+
+    A trailing underscore avoids Python's own words (`class_`), others within a name stand for hyphens.
+    """
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(_value(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inner = "".join(child if isinstance(child, Html) else escaped(child) for child in children)
+    return Html(f"<{name}{given}>{inner}</{name}>")
+
+
+def _value(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def joined(parts: Iterable[str]) -> Html:
+    """Parts one after the other; those that are not `Html` are escaped."""
+    return Html("".join(part if isinstance(part, Html) else escaped(part) for part in parts))
+
+
 def table(caption: str, note: str, headings: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
     """A table of texts; each row has a class of its own (or ''). The arguments are not HTML."""
     head = "".join(f"<th>{escaped(heading)}</th>" for heading in headings)

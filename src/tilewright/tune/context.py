@@ -16,12 +16,12 @@ from tilewright.compile.headers import INCLUDE_DIR, tree_text
 from tilewright.compile.nvrtc import OPTIONS
 from tilewright.declare import Rung
 from tilewright.epilogue import Epilogue
+from tilewright.measure.modes import STEADY
 from tilewright.problem import Problem
 
 DEVICE_FIELDS = ("name", "compute_capability", "sm_count", "smem_optin_bytes")
 """Of what a worker says of its device, the part that two devices must share to share results."""
 COMPUTE_TYPE = "ieee"
-MODE = "steady"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def context_of(rung: Rung, problem: Problem, device: Mapping[str, Any]) -> Conte
             "rung": rung.name,
             "problem": problem_fields(problem),
             "compute_type": COMPUTE_TYPE,
-            "mode": MODE,
+            "mode": STEADY,
             "source": source_digest(rung),
             **machine_fields(device),
         }

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from tilewright.declare import Config
 from tilewright.errors import WrongResult
 from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
+from tilewright.measure.modes import COLD
 from tilewright.measure.ring import OperandRing
-from tilewright.measure.rounds import ReadClocks
+from tilewright.measure.schedule import ReadClocks
 from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune.launcher import Launcher
@@ -34,6 +35,7 @@ class Finals:
     samples: Samples | None
     wrong: dict[str, str]
     baseline: str | None
+    cache: str = COLD
     no_clocks: str = ""
     no_baseline: str = ""
 
@@ -50,11 +52,13 @@ def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int,
         if not sound:
             return Finals(samples=None, wrong=wrong, baseline=None, no_baseline=no_baseline)
         clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
-        samples = _measured(problem, sound, gpu, baseline, seed=seed, budget_s=budget_s, read_clocks=clocks.read)
+        ring = OperandRing(problem, gpu)
+        samples = _measured(ring, sound, gpu, baseline, seed=seed, budget_s=budget_s, read_clocks=clocks.read)
         return Finals(
             samples=samples,
             wrong=wrong,
             baseline=None if baseline is None else f"{baseline.name}, {baseline.version}",
+            cache=ring.cache,
             no_clocks=clocks.reason,
             no_baseline=no_baseline,
         )
@@ -73,7 +77,7 @@ def _wrong(problem: Problem, configs: Mapping[str, Config], launcher: Launcher) 
 
 
 def _measured(
-    problem: Problem,
+    ring: OperandRing,
     configs: Mapping[str, Config],
     gpu: CudaBackend,
     baseline: Baseline | None,
@@ -82,8 +86,8 @@ def _measured(
     budget_s: float,
     read_clocks: ReadClocks,
 ) -> Samples:
-    ring, launcher = OperandRing(problem, gpu), Launcher(gpu)
-    arms = [ring.config_arm(label, config, launcher.binary(config, problem)) for label, config in configs.items()]
+    launcher = Launcher(gpu)
+    arms = [ring.config_arm(label, config, launcher.binary(config, ring.problem)) for label, config in configs.items()]
     with gpu.current():
         if baseline is not None:
             prove_ieee(baseline, gpu, gpu.stream)

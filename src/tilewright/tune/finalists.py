@@ -46,8 +46,8 @@ def label_of(rung: Rung, values: Mapping[str, int]) -> str:
 
 
 def ranked(trials: Mapping[str, Trial], samples: Samples, baseline: str | None) -> list[Finalist]:
-    """The measured finalists by label, the fastest first. Empty where no round counted."""
-    if not samples.rounds:
+    """The measured finalists by label, the fastest first. Empty where no round counted or the card was throttled."""
+    if not samples.rounds or samples.stop == "throttled":
         return []
     fastest = min(trials, key=samples.median_us)
     found = [

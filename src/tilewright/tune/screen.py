@@ -11,7 +11,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.measure.rounds import Arm
+from tilewright.measure.schedule import Arm
 from tilewright.measure.timer import Batch, Timer
 
 SLOW_RATIO = 1.5

@@ -6,12 +6,13 @@
 
 enum class Space : uint8_t { shared_static, shared_dynamic, global };
 
-// The two halves of an asynchronous copy are accesses of their own: it loads global and stores shared memory.
-enum class Kind : uint8_t { load, store, copy_load, copy_store, atomic_load, atomic };
+// The two halves of an asynchronous copy are accesses of their own: it loads global and stores shared memory. A matrix
+// load is what ldmatrix reads for the lane that points there.
+enum class Kind : uint8_t { load, store, copy_load, copy_store, atomic_load, atomic, matrix_load };
 
 inline bool writes(Kind kind) { return kind == Kind::store || kind == Kind::copy_store || kind == Kind::atomic; }
 inline bool by_copy(Kind kind) { return kind == Kind::copy_load || kind == Kind::copy_store; }
-inline bool is_atomic(Kind kind) { return kind >= Kind::atomic_load; }
+inline bool is_atomic(Kind kind) { return kind == Kind::atomic_load || kind == Kind::atomic; }
 
 struct Access {
   uintptr_t address;

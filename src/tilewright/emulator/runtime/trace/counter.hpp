@@ -192,7 +192,7 @@ class Counter {
     if (any.space == Space::global)
       count_sectors(counts, sector_use(warp, any.bytes));
     else
-      count_wavefronts(counts, bank_use(warp, any.bytes));
+      count_wavefronts(counts, bank_use(warp, any.bytes, any.kind == Kind::load));
   }
 
   static void count_sectors(SiteCounts& counts, const SectorUse& use) {

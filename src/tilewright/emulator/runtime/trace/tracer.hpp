@@ -46,7 +46,7 @@ class Observer {
   }
 
   void load(int thread, uintptr_t address, unsigned bytes, uint32_t site) {
-    access(thread, address, bytes, Kind::load, site);
+    access(thread, address, bytes, Kind::matrix_load, site);
   }
 
   // The thread has seen in a flag what it waited for.
