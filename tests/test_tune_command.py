@@ -18,6 +18,7 @@ from tilewright.lab.tune_command import TuneOptions, parse_only, run_tune
 from tilewright.measure.samples import Samples
 from tilewright.problem import Problem
 from tilewright.record import Record, recorded_best, timed_rows
+from tilewright.report.command import write_report
 from tilewright.tune import Machine, Store
 from tilewright.tune.context import context_of, machine_fields
 from tilewright.tune.expired import premises, retest
@@ -93,6 +94,14 @@ def test_the_record_has_a_row_a_trial_and_says_which_is_best(fakes, capsys, tmp_
     assert len({row.arm for row in trials}) == len(trials)
     measured = [row.time_us for row in trials if row.samples_us]
     assert measured == sorted(measured) and trials[0].ratio_to_reference.median == 1.0
+
+
+def test_the_report_draws_the_record_and_takes_cublas_for_no_config(fakes, tmp_path, capsys):
+    run_tune(options(out=tmp_path / "tune.json"), as_json=True, machine=MACHINE)
+    trials = json.loads(capsys.readouterr().out)["about"]["evaluations"]
+    assert write_report([tmp_path / "tune.json"], tmp_path / "report.html") == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"All {trials} trials as a table" in page and f"{trials} configs from" in page
 
 
 def test_of_a_tuning_record_only_the_winner_counts_as_a_recorded_time(fakes, tmp_path, capsys):
