@@ -18,6 +18,7 @@ from tilewright.tune import gpu as tune_gpu
 from tilewright.tune.context import problem_fields
 from tilewright.tune.final_rounds import BASELINE, measure_on_gpu
 from tilewright.tune.gpu import GpuScreen
+from tilewright.verify.layers import Check, Verdict
 
 K02 = all_rungs().find("k02")
 PROBLEM = Problem(m=64, n=64, k=32)
@@ -82,8 +83,9 @@ def emulated(monkeypatch):
     for module in (tune_gpu, final_rounds):
         monkeypatch.setattr(module, "CudaBackend", EmulatedGpu)
         monkeypatch.setattr(module, "CudaTimer", FakeTimer)
+    right = Verdict((Check("integer", PROBLEM, "integer", True, "exact"),))
     monkeypatch.setattr(final_rounds, "find_baseline", lambda: (FakeCublas(), ""))
-    monkeypatch.setattr(final_rounds, "prove_ieee", lambda *_: None)
+    monkeypatch.setattr(final_rounds, "baseline_verdict", lambda *_: right)
     reading = ClockReading(sm_mhz=1980)
     monkeypatch.setattr(final_rounds, "open_clocks", lambda **_: SimpleNamespace(reason="", read=lambda: reading))
 
@@ -138,3 +140,10 @@ def test_a_finalist_that_is_wrong_at_full_size_takes_no_part(emulated, monkeypat
     assert list(found.wrong) == ["BM=32"] and "BM=32" not in found.samples.times_us
     nothing = finals({"BM=32": rung_config(K02, {"BM": 32})})
     assert nothing.samples is None and list(nothing.wrong) == ["BM=32"]
+
+
+def test_a_baseline_that_is_wrong_is_no_arm(emulated, monkeypatch):
+    wrong = Verdict((Check("integer", PROBLEM, "integer", False, "row 0, column 0"),))
+    monkeypatch.setattr(final_rounds, "baseline_verdict", lambda *_: wrong)
+    found = finals({"BM=16": rung_config(K02, {"BM": 16})})
+    assert set(found.samples.times_us) == {"BM=16"} and "cuBLAS (fake) is wrong: integer" in found.no_baseline

@@ -49,7 +49,7 @@ def tuning_part(source: Source) -> Html:
         _best_table(timed, best, ties),
         _lost(source),
         _trials(trials),
-        samples_part(source, [row for row in timed if row.ratio_to_baseline is not None]),
+        samples_part(source, [row for row in source.record.rows if row.samples_us]),
         id=f"{source.ident}-tuning",
     )
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 from tilewright.declare import Config
 from tilewright.errors import WrongResult
-from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks, prove_ieee
+from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks
+from tilewright.measure.baseline_check import baseline_verdict
 from tilewright.measure.modes import COLD
 from tilewright.measure.ring import OperandRing
 from tilewright.measure.schedule import ReadClocks
 from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune.launcher import Launcher
-from tilewright.verify.layers import make_case
+from tilewright.verify.layers import Case, make_case
 from tilewright.verify.operands import make_operands
 
 BASELINE = "cuBLAS"
@@ -46,9 +47,10 @@ def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int,
     Raises LaunchFailed where one faults, and what a rule or the compiler refuses.
     """
     with CudaBackend(device) as gpu:
-        wrong = _wrong(problem, configs, Launcher(gpu))
+        case = make_case("integer", make_operands(problem, "integer"))
+        wrong = _wrong(case, configs, Launcher(gpu))
         sound = {label: config for label, config in configs.items() if label not in wrong}
-        baseline, no_baseline = find_baseline()
+        baseline, no_baseline = _sound_baseline(gpu, case)
         if not sound:
             return Finals(samples=None, wrong=wrong, baseline=None, no_baseline=no_baseline)
         clocks = open_clocks(uuid=str(gpu.device.uuid), pci_bus_id=str(gpu.device.pci_bus_id))
@@ -64,9 +66,17 @@ def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int,
         )
 
 
-def _wrong(problem: Problem, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
+def _sound_baseline(gpu: CudaBackend, case: Case) -> tuple[Baseline | None, str]:
+    """The baseline if there is one that is right, or None and why."""
+    baseline, why_none = find_baseline()
+    if baseline is None:
+        return None, why_none
+    verdict = baseline_verdict(baseline, gpu, [case])
+    return (baseline, "") if verdict.ok else (None, f"{baseline.name} is wrong: {verdict.failed[0]}")
+
+
+def _wrong(case: Case, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
     """Which of the configs are not right at the size that is measured, and how. Compiles every binary."""
-    case = make_case("integer", make_operands(problem, "integer"))
     wrong = {}
     for label, config in configs.items():
         try:
@@ -90,7 +100,6 @@ def _measured(
     arms = [ring.config_arm(label, config, launcher.binary(config, ring.problem)) for label, config in configs.items()]
     with gpu.current():
         if baseline is not None:
-            prove_ieee(baseline, gpu, gpu.stream)
             arms.append(ring.baseline_arm(BASELINE, baseline))
         return measure(
             arms,
