@@ -304,6 +304,45 @@ def ceilings(device: Device = 0, as_json: Json = False) -> int:
 
 
 @command
+def tune(
+    rung: Annotated[str | None, typer.Argument(help="The rung whose configs are searched.")] = None,
+    m: SizeM = None,
+    n: SizeN = None,
+    k: SizeK = None,
+    only: Annotated[list[str] | None, typer.Option(help="NAME=VALUE,VALUE: only these; repeatable.")] = None,
+    strategy: Annotated[str, typer.Option(help="model, random or exhaustive.")] = "model",
+    effort: Annotated[str, typer.Option(help="none (what is known), quick or full.")] = "quick",
+    trials: Annotated[int | None, typer.Option(help="Configs to try at most, in place of the effort's.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Seconds to try them, in place of the effort's.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the strategy and of the final rounds.")] = 0,
+    device: Annotated[list[int] | None, typer.Option(help="Number of a GPU; repeatable, to share the work.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Try anew what is known.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Write all that is known to this file; no search.")] = None,
+    import_: Annotated[Path | None, typer.Option("--import", help="Add what such a file knows; no search.")] = None,
+    expired: Annotated[bool, typer.Option("--expired", help="Re-test what other conditions chose.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Search a rung's configs for the fastest on a GPU. Each is verified first; what is known is not tried again.
+
+    With --expired: winners and defaults whose card, driver, compiler or source changed, and whether they still hold.
+    """
+    from tilewright.lab.expired_command import run_expired
+    from tilewright.lab.tune_command import TuneOptions, export_store, import_store, run_tune
+
+    if export is not None:
+        return export_store(export)
+    if import_ is not None:
+        return import_store(import_)
+    if expired:
+        return run_expired((m, n, k), (device or [0])[0], seed, as_json=as_json)
+    if rung is None:
+        raise InvalidInput("RUNG: must be named, as in `tilewright tune k12`; `tilewright rungs` lists them")
+    searched = ((m, n, k), only or [], strategy, effort, trials, budget, seed)
+    return run_tune(TuneOptions(rung, *searched, device or [], again, out), as_json=as_json)
+
+
+@command
 def report(
     record: Annotated[
         list[Path] | None, typer.Argument(help="Records, or folders of them. Left out: those of the package.")

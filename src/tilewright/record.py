@@ -189,11 +189,19 @@ def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
 
 
 def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, Row]]:
-    """Every recorded, verified row of `rung` that has a time, with its record."""
+    """Every recorded, verified row of `rung` that has a time, with its record; of a tuning run the winner alone."""
     for record in records:
-        for row in record.rows:
+        for row in _settled_rows(record):
             if row.rung == rung and row.time_us is not None and row.verified:
                 yield record, row
+
+
+def _settled_rows(record: Record) -> list[Row]:
+    """The rows whose times stand by themselves: most of a tuning run's only order its configs."""
+    if record.command != "tune":
+        return record.rows
+    best = (record.about or {}).get("best")
+    return [] if best is None else [record.rows[best]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,21 @@ class Config:
         return self.scope["smem_bytes"]
 
     @property
+    def tile(self) -> tuple[int, int, int]:
+        """Rows and columns of the CTA tile, and its step along k."""
+        return self.scope["BM"], self.scope["BN"], self.rung.accesses.k_step.evaluate(self.scope)
+
+    @property
+    def stages(self) -> int:
+        """Most stages of any shared array."""
+        return max((array.stages.evaluate(self.scope) for array in self.rung.shared), default=1)
+
+    @property
+    def results_per_thread(self) -> int:
+        """Results, so accumulators, of one thread."""
+        return self.rung.accesses.results.evaluate(self.scope) // self.threads
+
+    @property
     def block(self) -> tuple[int, int, int]:
         """Threads per block dimension."""
         return _triple(self.rung.launch.block, self.scope)

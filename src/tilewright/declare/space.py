@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arch import ArchSpec
-from tilewright.declare.config import Config, scope_of
+from tilewright.declare.config import Config, Scope, scope_of
 from tilewright.declare.expr import ExpressionError
 from tilewright.declare.nearest import advice, nearest_values
 from tilewright.declare.rules import Check, Rule, first_failure
@@ -60,15 +61,17 @@ def nearest_config(rung: Rung, values: Mapping[str, int]) -> Config | None:
     return None if found is None else Config(rung, found)
 
 
-def enumerate_configs(rung: Rung, arch: ArchSpec | None = None) -> Iterator[Config]:
+def enumerate_configs(
+    rung: Rung, arch: ArchSpec | None = None, *, on_rejected: Callable[[Rule, int], None] | None = None
+) -> Iterator[Config]:
     """Every valid config among the parameters' candidate values, in the parameters' order.
 
-    With `arch`, only those that meet its architecture rules too. Rules are applied as soon as the parameters
-    they depend on are bound, so whole subtrees fall at once.
+    With `arch`, only those that meet its architecture rules too. Config rules are applied as soon as the parameters
+    they depend on are bound, so whole subtrees fall at once; `on_rejected` is told the rule and how many combinations.
     """
     order = [p.name for p in rung.params]
     levels = _rules_by_level(rung, order)
-    for values in _extend(rung, {}, levels):
+    for values in _extend(rung, {}, levels, on_rejected or (lambda rule, count: None)):
         config = Config(rung, values)
         if arch is None or config.fits(arch):
             yield config
@@ -86,7 +89,9 @@ def _rules_by_level(rung: Rung, order: list[str]) -> list[list[Rule]]:
     return levels
 
 
-def _extend(rung: Rung, values: dict[str, int], levels: list[list[Rule]]) -> Iterator[dict[str, int]]:
+def _extend(
+    rung: Rung, values: dict[str, int], levels: list[list[Rule]], on_rejected: Callable[[Rule, int], None]
+) -> Iterator[dict[str, int]]:
     depth = len(values)
     if depth == len(levels):
         yield values
@@ -94,9 +99,19 @@ def _extend(rung: Rung, values: dict[str, int], levels: list[list[Rule]]) -> Ite
     param = rung.params[depth]
     for value in param.values:
         trial = {**values, param.name: value}
-        scope = scope_of(rung, trial)
+        failed = _failed_rule(levels[depth], scope_of(rung, trial))
+        if failed is None:
+            yield from _extend(rung, trial, levels, on_rejected)
+        else:
+            on_rejected(failed, math.prod(len(p.values) for p in rung.params[depth + 1 :]))
+
+
+def _failed_rule(rules: list[Rule], scope: Scope) -> Rule | None:
+    """The first rule that doesn't hold. One without a value doesn't: an earlier one, not bound yet, excludes that."""
+    for rule in rules:
         try:
-            if all(rule.expr.evaluate(scope) for rule in levels[depth]):
-                yield from _extend(rung, trial, levels)
+            if not rule.expr.evaluate(scope):
+                return rule
         except ExpressionError:
-            continue  # an earlier rule, not bound yet, excludes the division
+            return rule
+    return None

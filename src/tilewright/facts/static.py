@@ -32,7 +32,7 @@ def occupancy_of(config: Config, arch: ArchSpec, resources: Resources) -> Occupa
 def problem_fields(problem: Problem) -> dict[str, Any]:
     """The problem as a row has it."""
     sizes = {"m": problem.m, "n": problem.n, "k": problem.k, "layout": problem.layout, "dtype": problem.dtype}
-    out = {"out_dtype": problem.out_dtype} if problem.out_dtype != problem.dtype else {}
+    out = {"out_dtype": problem.out_dtype} if problem.out_dtype != "float32" else {}
     return {**sizes, **out, "alpha": problem.alpha, "beta": problem.beta}
 
 

@@ -27,14 +27,14 @@ from tilewright.lab.ladder import (
     verified_at_size,
 )
 from tilewright.lab.verifying import cubin, cuda_run
-from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure, prove_ieee
+from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
+from tilewright.measure.baseline_check import baseline_verdict
 from tilewright.measure.modes import COLD, STEADY
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import host_free_bytes
-from tilewright.verify.device import run_with
 from tilewright.verify.layers import Case
 
 BASELINE = "cuBLAS"
@@ -93,15 +93,8 @@ def baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: 
         rung=BASELINE, problem=problem_fields(problem), backend="cuda", summary=f"the baseline: {baseline.version}"
     )
 
-    def launch(posed: Problem, addresses: dict[str, int]) -> None:
-        a, b, c, d = (addresses[x] for x in "abcd")
-        baseline.gemm(posed, a, b, c, d, gpu.stream)
-
     try:
-        with gpu.current():
-            if problem.dtype == "float32":
-                prove_ieee(baseline, gpu, gpu.stream)
-            return judged(row, verified_at_size(run_with(gpu, launch), cases))
+        return judged(row, baseline_verdict(baseline, gpu, cases))
     except TilewrightError as error:
         return failed(row, error)
 

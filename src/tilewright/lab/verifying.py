@@ -85,24 +85,22 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 
 def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
-    scope = config.scope
-    stages = max((array.stages.evaluate(scope) for array in config.rung.shared), default=1)
     requires = config.rung.requires
     kinds = covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes or requires.dtypes)
-    guarded = config.rung.unguarded_when is not None
-    return problem_set(guarded=guarded, tile=_tile(config), stages=stages, kinds=kinds, row_bytes=requires.row_bytes)
+    return problem_set(
+        guarded=config.rung.unguarded_when is not None,
+        tile=config.tile,
+        stages=config.stages,
+        kinds=kinds,
+        row_bytes=requires.row_bytes,
+    )
 
 
 def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:
     """Of the covering set the first, of several CTAs, and the last, a batch; before them, if asked for, a deep one."""
     covering = problems_for(config)
-    deepest = deep_problem(guarded=config.rung.unguarded_when is not None, tile=_tile(config))
+    deepest = deep_problem(guarded=config.rung.unguarded_when is not None, tile=config.tile)
     return [*([deepest] if deep else []), covering[0], covering[-1]]
-
-
-def _tile(config: Config) -> tuple[int, int, int]:
-    scope = config.scope
-    return scope["BM"], scope["BN"], config.rung.accesses.k_step.evaluate(scope)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def is_tuning(source: Source) -> bool:
 def tuning_part(source: Source) -> Html:
     """One search: landscape, parameters, the best ten, and what was rejected or failed."""
     about = source.record.about or {}
-    timed = sorted((row for row in source.record.rows if row.time_us is not None), key=_time_us)
+    trials = [row for row in source.record.rows if row.config is not None]
+    timed = sorted((row for row in trials if row.time_us is not None), key=_time_us)
     if not timed:
         return tag(
             "article", tag("h3", f"Tuning, {heading_of(source)}"), tag("p", "No config has a time."), taken(source)
@@ -47,8 +48,8 @@ def tuning_part(source: Source) -> Html:
         taken(source),
         _best_table(timed, best, ties),
         _lost(source),
-        _trials(source.record.rows),
-        samples_part(source, [row for row in timed if row.ratio_to_baseline is not None]),
+        _trials(trials),
+        samples_part(source, [row for row in source.record.rows if row.samples_us]),
         id=f"{source.ident}-tuning",
     )
 

@@ -1,0 +1,27 @@
+"""Whether a baseline is right before it is timed: verified like a kernel.
+
+It launches on the caller's GPU and times nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.measure.baseline import Baseline, prove_ieee
+from tilewright.problem import Problem
+from tilewright.run.cuda import CudaBackend
+from tilewright.verify.device import run_with
+from tilewright.verify.layers import Case, Verdict, check_case
+
+
+def baseline_verdict(baseline: Baseline, gpu: CudaBackend, cases: Sequence[Case]) -> Verdict:
+    """Every case launched once, after the proof that float32 is not rounded to TF32. Raises as `prove_ieee` does."""
+
+    def launch(problem: Problem, addresses: dict[str, int]) -> None:
+        a, b, c, d = (addresses[x] for x in "abcd")
+        baseline.gemm(problem, a, b, c, d, gpu.stream)
+
+    with gpu.current():
+        if any(case.operands.problem.dtype == "float32" for case in cases):
+            prove_ieee(baseline, gpu, gpu.stream)
+        return Verdict(tuple(check_case(run_with(gpu, launch), case) for case in cases))
