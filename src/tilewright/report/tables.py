@@ -19,7 +19,8 @@ def caption(record: Record) -> str:
     device, measured, versions = env["device"], env["measurement"], env["versions"]
     return (
         f"{device['name']} ({device['sm_count']} SMs, median SM clock {measured['median_sm_mhz']:.0f} MHz), "
-        f"{env['date']}, {measured['rounds']} rounds, NVRTC {versions['nvidia-cuda-nvrtc']}, "
+        f"{env['date']}, {measured['rounds']} rounds, A/A floor {percent(measured['aa_floor'])}%, "
+        f"NVRTC {versions['nvidia-cuda-nvrtc']}, "
         f"cuBLAS {versions['nvidia-cublas']} through {env['baseline'].split(', ')[1]}, commit `{env['commit']}`."
     )
 
