@@ -102,7 +102,8 @@ class Finding:
     """Something a check objects to.
 
     `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds', 'padding' or 'index'. `array` is a name, or for an
-    index beyond its dimension the array's type. `lines` are the source lines involved, `file:line`; `text` says it in words.
+    index beyond its dimension the array's type. `lines` are the source lines involved, `file:line`; `text` says it in
+    words.
     """
 
     flaw: str

@@ -30,8 +30,8 @@ class Findings {
   // `type` is the array's as the compiler spells it, local arrays included.
   void tell_index(const char* type, long index, const Deed& now) {
     if (is_new(Flaw::index, 0, now.site))
-      write_line(fd_, "{\"finding\":{\"flaw\":%d,\"type\":\"%s\",\"index\":%ld,%s}}\n", static_cast<int>(Flaw::index), type,
-                 index, deed("now", now).text);
+      write_line(fd_, "{\"finding\":{\"flaw\":%d,\"type\":\"%s\",\"index\":%ld,%s}}\n", static_cast<int>(Flaw::index),
+                 type, index, deed("now", now).text);
   }
 
   // `waited`: whether the thread that issued the copy in question has waited for it.

@@ -1,5 +1,6 @@
 // What the compiler's instrumentation calls at every access (-fsanitize=thread, on the compile step only) and at an
-// index beyond its dimension (-fsanitize=bounds), in place of the libraries that usually answer. Owns the names; what an access means is tracer.hpp's.
+// index beyond its dimension (-fsanitize=bounds-strict), in place of the libraries that usually answer. Owns the names;
+// what an access means is tracer.hpp's.
 #pragma once
 
 #include "../cta.hpp"
