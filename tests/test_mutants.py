@@ -28,8 +28,8 @@ from tilewright.verify.layers import check_case
 
 ROOT = Path(__file__).parent.parent
 ONE_IN = 16
-"""Of the mutants that change no order and no guard, how many the suite leaves to the slow tests."""
-UNIQUE = [(subject, mutant) for subject in subjects().values() for mutant in subject.mutants]
+"""Of the mutants that change neither order nor a guard, the suite judges one in so many, by a hash of what they are."""
+EVERY = [(subject, mutant) for subject in subjects().values() for mutant in subject.mutants]
 
 
 def in_suite(subject, mutant):
@@ -46,8 +46,8 @@ def parameters(pairs):
     ]
 
 
-CAUGHT = [pair for pair in UNIQUE if not is_listed(*pair)]
-RIGHT = [pair for pair in UNIQUE if is_listed(*pair)]
+CAUGHT = [pair for pair in EVERY if not is_listed(*pair)]
+RIGHT = [pair for pair in EVERY if is_listed(*pair)]
 
 
 @pytest.mark.parametrize(("subject", "mutant"), parameters(pair for pair in CAUGHT if in_suite(*pair)))
@@ -79,7 +79,7 @@ def test_a_survivor_passes_everything_there_is(subject, mutant):
 
 
 def test_every_reason_belongs_to_a_mutant():
-    there = {(subject.name, mutant.key) for subject, mutant in UNIQUE}
+    there = {(subject.name, mutant.key) for subject, mutant in EVERY}
     assert not score.reasons().keys() - there
 
 
