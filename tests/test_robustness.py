@@ -1,7 +1,10 @@
 """Kernels that would bring a process down, in the emulator: each is a report, and nothing else breaks."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from tilewright.emulator import report
 from tilewright.errors import LaunchFailed, OutOfBounds, TimedOut
 
 SPIN = "while (*static_cast<volatile float*>(args.y) != 0) {}"
@@ -85,3 +88,12 @@ def test_whatever_else_a_kernel_breaks_only_its_launch_fails(emulate, body):
 def test_a_kernel_that_ends_the_process_is_a_failed_launch(emulate):
     with pytest.raises(LaunchFailed, match="without a report, exit status 3"):
         emulate('void quit(int) asm("exit");\nquit(3);')
+
+
+def test_a_thread_that_waits_for_nothing_is_told_as_the_runners_memory_overwritten():
+    wait = {"kind": "none", "count": 48, "site": None, "first": [28, 0, 0], "thread": 28}
+    told = {"failure": "deadlock", "ctas": [{"cta": [0, 0, 0], "exited": 0, "waits": [wait]}]}
+    launch = SimpleNamespace(kernel=SimpleNamespace(entry="probe"))
+    error = report.failure(told, launch, memory=None)
+    assert type(error) is LaunchFailed
+    assert "probe: writes over the emulator's own memory, by an index past the end" in str(error)
