@@ -1,10 +1,15 @@
 """Kernels that would bring a process down, in the emulator: each is a report, and nothing else breaks."""
 
+import functools
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
-from tilewright.emulator import report
+from tilewright.compile.binary import Binary
+from tilewright.emulator import process, report
 from tilewright.errors import LaunchFailed, OutOfBounds, TimedOut
 
 SPIN = "while (*static_cast<volatile float*>(args.y) != 0) {}"
@@ -97,3 +102,20 @@ def test_a_thread_that_waits_for_nothing_is_told_as_the_runners_memory_overwritt
     error = report.failure(told, launch, memory=None)
     assert type(error) is LaunchFailed
     assert "probe: writes over the emulator's own memory, by an index past the end" in str(error)
+
+
+def test_threads_that_run_at_once_share_one_folder_of_binaries(monkeypatch):
+    made = []
+
+    class SlowFolder(tempfile.TemporaryDirectory):
+        def __init__(self, **options):
+            time.sleep(0.05)
+            super().__init__(**options)
+            made.append(self.name)
+
+    monkeypatch.setattr(process.tempfile, "TemporaryDirectory", SlowFolder)
+    monkeypatch.setattr(process, "_folder", functools.cache(process._folder.__wrapped__))
+    binaries = [Binary("f", "x86-64", b"text", f"key{i}", "none") for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(process.binary_file, binaries))
+    assert len(made) == 1 and all(path.exists() for path in paths)
