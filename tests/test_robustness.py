@@ -111,11 +111,14 @@ def test_threads_that_run_at_once_share_one_folder_of_binaries(monkeypatch):
         def __init__(self, **options):
             time.sleep(0.05)
             super().__init__(**options)
-            made.append(self.name)
+            made.append(self)
 
     monkeypatch.setattr(process.tempfile, "TemporaryDirectory", SlowFolder)
     monkeypatch.setattr(process, "_folder", functools.cache(process._folder.__wrapped__))
     binaries = [Binary("f", "x86-64", b"text", f"key{i}", "none") for i in range(8)]
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(process.binary_file, binaries))
-    assert len(made) == 1 and all(path.exists() for path in paths)
+    there = [path.exists() for path in paths]
+    for folder in made:
+        folder.cleanup()
+    assert len(made) == 1 and all(there)
