@@ -103,7 +103,11 @@ def cold_cache(tmp_path, monkeypatch):
     return folder
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if "slow" not in config.option.markexpr:
+        slow = [item for item in items if "slow" in item.keywords]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         if "gpu" in item.keywords and gpu_missing():
             item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {gpu_missing()}"))

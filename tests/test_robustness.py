@@ -1,7 +1,15 @@
 """Kernels that would bring a process down, in the emulator: each is a report, and nothing else breaks."""
 
+import functools
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
 import pytest
 
+from tilewright.compile.binary import Binary
+from tilewright.emulator import process, report
 from tilewright.errors import LaunchFailed, OutOfBounds, TimedOut
 
 SPIN = "while (*static_cast<volatile float*>(args.y) != 0) {}"
@@ -85,3 +93,32 @@ def test_whatever_else_a_kernel_breaks_only_its_launch_fails(emulate, body):
 def test_a_kernel_that_ends_the_process_is_a_failed_launch(emulate):
     with pytest.raises(LaunchFailed, match="without a report, exit status 3"):
         emulate('void quit(int) asm("exit");\nquit(3);')
+
+
+def test_a_thread_that_waits_for_nothing_is_told_as_the_runners_memory_overwritten():
+    wait = {"kind": "none", "count": 48, "site": None, "first": [28, 0, 0], "thread": 28}
+    told = {"failure": "deadlock", "ctas": [{"cta": [0, 0, 0], "exited": 0, "waits": [wait]}]}
+    launch = SimpleNamespace(kernel=SimpleNamespace(entry="probe"))
+    error = report.failure(told, launch, memory=None)
+    assert type(error) is LaunchFailed
+    assert "probe: writes over the emulator's own memory, by an index past the end" in str(error)
+
+
+def test_threads_that_run_at_once_share_one_folder_of_binaries(monkeypatch):
+    made = []
+
+    class SlowFolder(tempfile.TemporaryDirectory):
+        def __init__(self, **options):
+            time.sleep(0.05)
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(process.tempfile, "TemporaryDirectory", SlowFolder)
+    monkeypatch.setattr(process, "_folder", functools.cache(process._folder.__wrapped__))
+    binaries = [Binary("f", "x86-64", b"text", f"key{i}", "none") for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(process.binary_file, binaries))
+    there = [path.exists() for path in paths]
+    for folder in made:
+        folder.cleanup()
+    assert len(made) == 1 and all(there)

@@ -1,8 +1,6 @@
 """Every rung that ships, in the emulator: every layer, every schedule, both placements, several configs."""
 
-import dataclasses
 import random
-import re
 
 import numpy as np
 import pytest
@@ -99,31 +97,3 @@ def test_off_tile_sizes_are_refused_by_the_rung_without_guards_before_any_launch
     for fields in ({"m": 127}, {"n": 63}, {"k": 31}):
         with pytest.raises(InvalidProblem, match="has no guards"):
             config.require_problem(Problem(**{"m": 128, "n": 64, "k": 32, **fields}))
-
-
-SYNCHRONISATION = re.compile(r"(?:__syncthreads|cp_async_commit|cp_async_wait<\d+>)\(\);")
-
-
-def synchronisations():
-    for rung in all_rungs().values():
-        for match in SYNCHRONISATION.finditer(rung.source):
-            line = rung.source[: match.start()].count("\n") + 1
-            without = rung.source[: match.start()] + ";" + rung.source[match.end() :]
-            if rung.kernel is None:
-                yield pytest.param(rung, without, id=f"{rung.name} line {line} {match[0]}")
-
-
-@pytest.mark.parametrize(("rung", "without"), list(synchronisations()))
-def test_each_barrier_commit_and_wait_is_missed_when_it_is_gone(rung, without):
-    config = rung_config(dataclasses.replace(rung, source=without))
-    found = (check for setting in emulator_settings("all", 1) for check in sweep(config, setting))
-    assert any(not check.ok for check in found)
-
-
-def test_a_copy_into_the_stage_still_being_read_is_noticed():
-    k11 = all_rungs().find("k11")
-    early = k11.source.replace("copy_b(next.Bs, b, ldb);", "copy_b(stages[current].Bs, b, ldb);")
-    config = rung_config(dataclasses.replace(k11, source=early))
-    assert early != k11.source
-    found = (check for setting in emulator_settings("all", 1) for check in sweep(config, setting))
-    assert any(not check.ok for check in found)

@@ -462,6 +462,19 @@ def test_an_overflow_into_the_neighbouring_array_names_the_array_it_left(loop):
     assert "reads past the end of first: byte offset 128 (element 32) of 128 bytes: thread (0,0,0)" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("body", "array", "index"),
+    [
+        ("__shared__ float s[4][8]; s[t / 8][t % 8] = 1; __syncthreads(); args.y[t] = s[0][t];", "float[8]", 8),
+        ("float r[4] = {}; for (int i = 0; i < args.n / 204; ++i) r[i] = i + t; args.y[t] = r[t % 4];", "float[4]", 4),
+    ],
+)
+def test_an_index_beyond_its_dimension_is_found_though_it_stays_in_the_array_or_in_registers(body, array, index):
+    finding = only(trace_probe(body, CHECKS).findings)
+    assert (finding.flaw, finding.array, finding.lines) == ("index", array, ("probe.cu:1",))
+    assert f"index {index} is beyond its dimension, of {array}: thread (" in finding.text
+
+
 def test_an_access_before_the_first_shared_array_is_found():
     (finding,) = trace_probe("__shared__ float s[32]; s[t - args.n / 1024] = 1; args.y[t] = s[0];", CHECKS).findings[:1]
     assert "writes before the start of s: byte offset -4 (element -1)" in finding.text

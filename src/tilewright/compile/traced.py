@@ -1,8 +1,9 @@
 """Compiling kernels so that every memory access is reported: the emulator's microscope, beside its fast build.
 
-The compiler's thread instrumentation puts a call before each access; the tracing runner answers it, and no library of
-the compiler's is linked. The assembly in between is used once: a gap is put around each static shared array, so that
-an access past its end is in no other array. Owns flags, keys and gaps; `host` owns the compiler.
+The compiler's thread instrumentation puts a call before each access, and another where an index is beyond its
+dimension; the tracing runner answers them, and no library of the compiler's is linked. The assembly in between is used
+once: a gap is put around each static shared array, so that an access past its end is in no other array. Owns flags,
+keys and gaps; `host` owns the compiler.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ OWN_FLAGS = {
     # One access in the source stays one instruction: nothing is copied into, or shared between, branches.
     "gcc": (
         *("-fno-thread-jumps", "-fno-crossjumping", "-fno-tree-tail-merge", "-fno-code-hoisting"),
-        *("--param", "tsan-instrument-func-entry-exit=0"),
+        *("--param", "tsan-instrument-func-entry-exit=0", "-fsanitize=bounds-strict"),
     ),
-    "clang": ("-Wno-pass-failed", "-mllvm", "-tsan-instrument-func-entry-exit=0"),
+    "clang": (
+        *("-Wno-pass-failed", "-mllvm", "-tsan-instrument-func-entry-exit=0"),
+        *("-fsanitize=array-bounds", "-fno-sanitize-trap=array-bounds"),
+    ),
 }
 LINK_FLAGS = ("-shared",)
 

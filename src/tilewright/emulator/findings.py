@@ -13,7 +13,7 @@ from tilewright.emulator.trace import KINDS, Finding
 
 Json = dict[str, Any]
 Index = tuple[int, int, int]
-FLAWS = ("race", "uninitialised", "misaligned", "out_of_bounds", "padding")
+FLAWS = ("race", "uninitialised", "misaligned", "out_of_bounds", "padding", "index")
 WARP = 32
 VERBS = {
     "load": "reads",
@@ -39,24 +39,30 @@ class Wording:
         self._line_of, self._array_of = line_of, array_of
 
     def findings(self, told: Iterable[Json]) -> tuple[Finding, ...]:
-        """Each finding once for the same flaw, lines, array and kinds of access, in the order they were found."""
+        """Each finding once for the same flaw, lines, array and kinds of access, in the order they were found.
+
+        An index whose line accesses memory outside its array is told by that.
+        """
         made: dict[tuple[object, ...], Finding] = {}
         for one in told:
             deeds = [one[name] for name in ("before", "now") if name in one]
             lines = tuple(self._line_of(deed["site"]) for deed in deeds)
-            key = (one["flaw"], lines, one["space"], one["array"], *(deed["kind"] for deed in deeds))
+            name = _spelt(one["type"]) if "type" in one else self._array_of(one["space"], one["array"])[0]
+            key = (one["flaw"], lines, name, *(deed["kind"] for deed in deeds))
             if key not in made:
-                name, _ = self._array_of(one["space"], one["array"])
-                made[key] = Finding(FLAWS[one["flaw"]], name, lines, self._text(one))
-        return tuple(made.values())
+                made[key] = Finding(FLAWS[one["flaw"]], name, lines, self._text(one, name))
+        outside = {finding.lines for finding in made.values() if finding.flaw == "out_of_bounds"}
+        return tuple(finding for finding in made.values() if finding.flaw != "index" or finding.lines not in outside)
 
-    def _text(self, one: Json) -> str:
+    def _text(self, one: Json, name: str) -> str:
         now = one["now"]
-        name, nbytes = self._array_of(one["space"], one["array"])
+        where = f"{self._thread(now)} of CTA {self._cta(now)} at {self._line_of(now['site'])}"
+        if "type" in one:
+            return f"index {one['index']} is beyond its dimension, of {name}: {where}"
+        _, nbytes = self._array_of(one["space"], one["array"])
         element_bytes = min(one["bytes"], 4)
         element = f"{name}[{one['offset'] // element_bytes}]"
         verb = VERBS[KINDS[now["kind"]]]
-        where = f"{self._thread(now)} of CTA {self._cta(now)} at {self._line_of(now['site'])}"
         match FLAWS[one["flaw"]]:
             case "race":
                 return self._race(one, element)
@@ -103,6 +109,11 @@ class Wording:
 
     def _cta(self, deed: Json) -> str:
         return _index(deed["cta"], self._grid)
+
+
+def _spelt(array_type: str) -> str:
+    """`float[8]`, from `'float [8]'` or `'Element[8]' (aka 'float[8]')`."""
+    return array_type.rstrip("')").rpartition("'")[2].replace(" [", "[")
 
 
 def _index(linear: int, sizes: Index) -> str:

@@ -82,8 +82,8 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def binary_file(binary: Binary) -> Path:
     """The binary as a file in this process's own temporary folder."""
-    path = Path(_folder().name, binary.key)
     with _writing:
+        path = Path(_folder().name, binary.key)
         if not path.exists():
             unfinished = path.with_suffix(".writing")
             unfinished.write_bytes(binary.payload)

@@ -11,12 +11,16 @@ from typing import Any
 from tilewright.emulator.memory import DeviceArray, DeviceMemory
 from tilewright.emulator.process import Launch, binary_file
 from tilewright.emulator.symbols import UNKNOWN_LINE, locate
-from tilewright.emulator.waits import deadlock, index_text, site_text
+from tilewright.emulator.waits import deadlock, index_text, is_damaged, site_text
 from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds, TimedOut
 
 Json = dict[str, Any]
 ELEMENT_BYTES = 4
 MISALIGNED = "its address must be a multiple of its size (or it is no address at all: look for garbage in a pointer)"
+DAMAGED = (
+    "writes over the emulator's own memory, by an index past the end of a shared or a local array; "
+    "the checks of a traced launch (verify --races, trace) name its line"
+)
 VERBS = {"read": "reads", "write": "writes", "unknown": "accesses"}
 
 
@@ -24,6 +28,8 @@ def failure(report: Json, launch: Launch, memory: DeviceMemory) -> LaunchFailed:
     """The error for a report whose 'ok' is false; its message names kernel, thread, CTA, line and cause."""
     name = launch.kernel.entry
     match report["failure"]:
+        case "deadlock" if is_damaged(report):
+            return LaunchFailed(f"{name}: {DAMAGED}")
         case "deadlock":
             return Deadlock(f"{name}: {deadlock(report, memory)}")
         case "time_limit":

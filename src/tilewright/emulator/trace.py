@@ -104,9 +104,11 @@ def plus(line: MemoryLine, other: MemoryLine, times: int = 1) -> MemoryLine:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something a check objects to. `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds' or 'padding'.
+    """Something a check objects to.
 
-    `lines` are the source lines involved, `file:line`; `text` says it in words.
+    `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds', 'padding' or 'index'. `array` is a name, or for an
+    index beyond its dimension the array's type. `lines` are the source lines involved, `file:line`; `text` says it in
+    words.
     """
 
     flaw: str

@@ -26,6 +26,11 @@ def deadlock(report: Json, memory: DeviceMemory) -> str:
     return f"{cause} in CTA {index_text(cta['cta'])}: {_waits(cta, memory)}{rule}"
 
 
+def is_damaged(report: Json) -> bool:
+    """Whether threads stand still that wait for nothing: the kernel wrote over the runner's record of them."""
+    return any(wait["kind"] == "none" for cta in report["ctas"] for wait in cta["waits"])
+
+
 def index_text(index: list[int]) -> str:
     """'(1,0,0)'."""
     return f"({','.join(map(str, index))})"

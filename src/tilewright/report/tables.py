@@ -17,9 +17,10 @@ def caption(record: Record) -> str:
     """Card, clocks, versions and commit of a record in one sentence."""
     env = record.environment
     device, measured, versions = env["device"], env["measurement"], env["versions"]
+    floor = "" if measured.get("aa_floor") is None else f"A/A floor {percent(measured['aa_floor'])}%, "
     return (
         f"{device['name']} ({device['sm_count']} SMs, median SM clock {measured['median_sm_mhz']:.0f} MHz), "
-        f"{env['date']}, {measured['rounds']} rounds, NVRTC {versions['nvidia-cuda-nvrtc']}, "
+        f"{env['date']}, {measured['rounds']} rounds, {floor}NVRTC {versions['nvidia-cuda-nvrtc']}, "
         f"cuBLAS {versions['nvidia-cublas']} through {env['baseline'].split(', ')[1]}, commit `{env['commit']}`."
     )
 

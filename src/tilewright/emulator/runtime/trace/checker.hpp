@@ -43,6 +43,10 @@ class Checker {
     });
   }
 
+  void index(const char* type, long index, int thread, uint32_t site) {
+    findings_.tell_index(type, index, {thread, cta_, site, Kind::load});
+  }
+
   // An atomic access orders besides: what was released at the address happened before what comes after acquiring it.
   void synchronise(const Arrays& arrays, int thread, uintptr_t address, bool acquires, bool releases) {
     Knowledge& object = released_[address];

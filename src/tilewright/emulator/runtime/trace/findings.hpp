@@ -8,7 +8,7 @@
 #include "output.hpp"
 #include "shadow.hpp"
 
-enum class Flaw { race, uninitialised, misaligned, out_of_bounds, padding };
+enum class Flaw { race, uninitialised, misaligned, out_of_bounds, padding, index };
 
 // Who did something, as the parent is told.
 struct Deed {
@@ -25,6 +25,13 @@ class Findings {
   void tell(Flaw flaw, ArrayId array, long offset, unsigned bytes, const Deed& now) {
     if (is_new(flaw, 0, now.site))
       write_line(fd_, "{\"finding\":{%s,%s}}\n", place(flaw, array, offset, bytes).text, deed("now", now).text);
+  }
+
+  // `type` is the array's as the compiler spells it, local arrays included.
+  void tell_index(const char* type, long index, const Deed& now) {
+    if (is_new(Flaw::index, 0, now.site))
+      write_line(fd_, "{\"finding\":{\"flaw\":%d,\"type\":\"%s\",\"index\":%ld,%s}}\n", static_cast<int>(Flaw::index),
+                 type, index, deed("now", now).text);
   }
 
   // `waited`: whether the thread that issued the copy in question has waited for it.

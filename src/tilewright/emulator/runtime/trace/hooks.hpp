@@ -1,5 +1,6 @@
-// What the compiler's thread instrumentation calls at every access (-fsanitize=thread, on the compile step only), in
-// place of the library that usually answers. Owns the names; what an access means is tracer.hpp's.
+// What the compiler's instrumentation calls at every access (-fsanitize=thread, on the compile step only) and at an
+// index beyond its dimension (-fsanitize=bounds-strict), in place of the libraries that usually answer. Owns the names;
+// what an access means is tracer.hpp's.
 #pragma once
 
 #include "../cta.hpp"
@@ -29,6 +30,26 @@ inline void trace_atomic(const volatile void* address, unsigned bytes, Kind kind
   Cta* cta = this_cta;
   if (cta != nullptr && cta->running())
     cta->observer().synchronise(cta->current(), reinterpret_cast<uintptr_t>(address), acquires, releases);
+}
+
+// As the compiler lays out what it says of an index: where it stands in the source, and two types.
+struct TypeText {
+  uint16_t kind, info;  // of an integer: 2 · log2(bits) + (1 if signed)
+  char name[1];
+};
+struct BadIndex {
+  const char* file;
+  uint32_t line, column;
+  const TypeText *array, *index;
+};
+
+inline void trace_index(const BadIndex& where, uintptr_t value, const void* caller) {
+  Cta* cta = this_cta;
+  if (cta == nullptr || !cta->running()) return;
+  unsigned unused_bits = 64 - (1u << (where.index->info >> 1));
+  auto index = static_cast<long>(value << unused_bits);
+  index = where.index->info & 1 ? index >> unused_bits : static_cast<long>(value);
+  cta->observer().index(cta->current(), where.array->name, index, cta->code_site(caller));
 }
 
 #define TILEWRIGHT_CALLER __builtin_return_address(0)
@@ -106,6 +127,9 @@ void* __tsan_memmove(void* to, const void* from, size_t bytes) {
 void* __tsan_memset(void* to, int value, size_t bytes) {
   trace_range(to, bytes, Kind::store, TILEWRIGHT_CALLER);
   return memset(to, value, bytes);
+}
+void __ubsan_handle_out_of_bounds(const BadIndex* where, uintptr_t value) {
+  trace_index(*where, value, TILEWRIGHT_CALLER);
 }
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 TILEWRIGHT_ATOMIC_HOOKS(32)

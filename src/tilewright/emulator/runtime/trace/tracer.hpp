@@ -45,6 +45,11 @@ class Observer {
     if (request_.checks) checker_.access(arrays_, thread, Access(address, site, bytes, kind, space));
   }
 
+  // An index beyond its dimension, before the access that it leads to.
+  void index(int thread, const char* type, long index, uint32_t site) {
+    if (request_.checks) checker_.index(type, index, thread, site);
+  }
+
   void load(int thread, uintptr_t address, unsigned bytes, uint32_t site) {
     access(thread, address, bytes, Kind::matrix_load, site);
   }

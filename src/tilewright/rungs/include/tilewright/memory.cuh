@@ -14,7 +14,7 @@ struct alignas(COUNT * sizeof(T) < 16 ? COUNT * sizeof(T) : 16) Vec {
   T elements[COUNT];
 
   __device__ __forceinline__ T& operator[](int i) { return elements[i]; }
-  __device__ __forceinline__ const T& operator[](int i) const { return elements[i]; }
+  __device__ __forceinline__ T operator[](int i) const { return elements[i]; }
 };
 
 template <typename T>
