@@ -213,7 +213,8 @@ def _times(where: str, left: Row, right: Row) -> list[Fact]:
 
 def _size(row: Row) -> str:
     """The row's problem in short: its size, and whatever isn't as usual."""
-    usual = {"layout": "NN", "dtype": "float32", "alpha": 1.0, "beta": 0.0}
-    rest = {name: value for name, value in row.problem.items() if name not in "mnk"}
+    usual = {"layout": "NN", "dtype": "float32", "out_dtype": row.problem.get("dtype"), "alpha": 1.0, "beta": 0.0}
+    told = ("m", "n", "k") if row.problem.get("dtype", "float32") == "float32" else ("m", "n", "k", "layout", "dtype")
+    rest = {name: value for name, value in row.problem.items() if name not in told}
     more = "".join(f" {name}={value}" for name, value in rest.items() if usual.get(name) != value)
     return size_of(row) + more
