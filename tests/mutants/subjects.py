@@ -6,7 +6,6 @@ A new rung is one more subject. Owns how a changed text becomes configs that can
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -14,13 +13,7 @@ from mutants.operators import Mutant, mutants
 from tilewright.compile.headers import INCLUDE_DIR
 from tilewright.declare import Config, Rung, all_rungs, enumerate_configs, rung_config
 
-INCLUDE = re.compile(r'#include "tilewright/([^"]+)"')
-HEADERS = {
-    "epilogue.cuh": ("k02", "k08", "t03"),
-    "fragment.cuh": ("k08", "k10"),
-    "tile.cuh": ("t01", "t03", "t04"),
-    "tensor_tile.cuh": ("t03",),
-}
+HEADERS = {"epilogue.cuh": ("k02", "k08"), "fragment.cuh": ("k08", "k10")}
 """Headers without a second body for the emulator, and rungs that between them use all of each."""
 
 
@@ -47,36 +40,12 @@ class Subject:
     def _source(self, rung: Rung, changed: str) -> str:
         if not self.header:
             return changed
-        inlined = _inlined(rung.source, self.header, changed, set())
-        assert inlined != rung.source, f"{rung.name} does not include {self.header}"
-        return inlined
-
-
-def _inlined(text: str, header: str, changed: str, there: set[str]) -> str:
-    """`text` with `changed` in place of the header, in whichever header it is included; every one once, in `there`."""
-
-    def body(match: re.Match[str]) -> str:
-        name = match[1]
-        if name != header and header not in _all_included(name):
-            return match[0]
-        if name in there:
-            return ""
-        there.add(name)
-        return _inlined(changed if name == header else _text(name), header, changed, there)
-
-    return INCLUDE.sub(body, text.replace("#pragma once\n", "\n"))
-
-
-@functools.cache
-def _text(header: str) -> str:
-    return (INCLUDE_DIR / "tilewright" / header).read_text(encoding="utf-8")
-
-
-@functools.cache
-def _all_included(header: str) -> frozenset[str]:
-    """The project's headers that a header includes, directly or through others."""
-    direct = INCLUDE.findall(_text(header))
-    return frozenset(direct).union(*(_all_included(name) for name in direct))
+        include = f'#include "tilewright/{self.header}"\n'
+        before, found, after = rung.source.partition(include)
+        assert found, f"{rung.name} does not include {self.header}"
+        body = changed.replace("#pragma once\n", "\n")
+        line = before.count("\n") + 2
+        return f'{before}#line 1 "{self.header}"\n{body}#line {line} "{rung.entry}.cu"\n{after}'
 
 
 @functools.cache
@@ -91,5 +60,6 @@ def subjects() -> dict[str, Subject]:
     """Every subject by name, the rungs in the order of the ladder."""
     made = [Subject(rung.name, rung.source, (rung,)) for rung in all_rungs().values()]
     for header, queries in HEADERS.items():
-        made.append(Subject(header, _text(header), tuple(all_rungs().find(query) for query in queries), header))
+        text = (INCLUDE_DIR / "tilewright" / header).read_text(encoding="utf-8")
+        made.append(Subject(header, text, tuple(all_rungs().find(query) for query in queries), header))
     return {subject.name: subject for subject in made}
