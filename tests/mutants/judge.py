@@ -47,13 +47,18 @@ class Catch:
 
 
 def judged_problems(config: Config) -> list[Problem]:
-    """Of the covering set a batch with gaps, several CTAs along both sides, a k of 0; one binary serves them all."""
+    """Of the covering set a batch with gaps, several CTAs along both sides, a k of 0; one binary serves them all.
+
+    And where the rung guards its tails, one without tails, whose binary has no guards.
+    """
     covering = problems_for(config)
     batch = covering[-2]
     widest = max((p for p in covering if p.batch == 1), key=lambda p: p.m * p.n)
     empty = next(p for p in covering if p.k == 0)
+    whole = [p for p in covering if p.k and not config.problem_constants(p)["GUARDED"]][:1]
+    without_guards = whole if config.rung.unguarded_when is not None else []
     same = {"alpha": batch.alpha, "beta": batch.beta, "epilogue": Epilogue(("bias",))}
-    return [replace(problem, **same) for problem in (batch, widest, empty)]
+    return [replace(problem, **same) for problem in (batch, widest, empty, *without_guards)]
 
 
 @functools.cache

@@ -30,9 +30,10 @@ A checker is worth what it catches. Here every barrier, commit, wait, guard, loo
 text, and of the headers they compute with, is removed, moved or changed, one at a time: {all} mutants. Each is judged
 by its *results* (integers compared exactly, NaN in all padding, three schedules, asynchronous copies landing late,
 early and in between, arrays at both ends of their pages) and by the *checks* of the trace build (races, uninitialised
-reads, misplaced and misaligned accesses, indices beyond their dimension). {caught} are caught. The other {right} are
-right by the programming model, each for the reason given below. `scripts/mutants` writes this file; the operators are
-`tests/mutants/operators.py`, and a new rung has its mutants without a line there.
+reads, misplaced and misaligned accesses, indices beyond their dimension). {caught} are caught, {refused} of them by the
+compiler, which counts as both. The other {right} are right by the programming model, each for the reason given below.
+`scripts/mutants` writes this file; the operators are `tests/mutants/operators.py`, and a new rung has its mutants
+without a line there.
 """
 
 
@@ -100,9 +101,11 @@ def document(score: dict[str, list[Scored]]) -> str:
     ordering = [
         scored for scored in everything if scored.mutant.operator in order.OPERATORS and scored.means != "nothing"
     ]
+    counts = {"all": len(everything), "caught": len(everything) - len(survivors), "right": len(survivors)}
+    refused = sum(scored.results == "refused" for scored in everything)
     return "\n".join(
         (
-            INTRODUCTION.format(all=len(everything), caught=len(everything) - len(survivors), right=len(survivors)),
+            INTRODUCTION.format(**counts, refused=refused),
             *_summary("text", {name: [s.means for s in each] for name, each in score.items()}),
             *_summary("operator", _by_operator(everything)),
             "## Caught by the checks alone\n",
