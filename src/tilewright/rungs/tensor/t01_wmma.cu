@@ -4,7 +4,7 @@
 // should help:    one warp instruction does 4096 FMAs, and each element read from shared memory feeds sixteen
 // costs:          an opaque accumulator: only shared memory can turn it into rows and columns again
 // preconditions:  16-bit elements, float32 accumulators; rows at any alignment, narrower loads where they must be
-#include "tilewright/epilogue.cuh"
+#include "tilewright/pairs.cuh"
 #include "tilewright/tile.cuh"
 #include "tilewright/wmma.cuh"
 

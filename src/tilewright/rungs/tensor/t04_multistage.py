@@ -25,7 +25,7 @@ On the architectures before Hopper this is where most kernels stop. Hopper's ten
 memory themselves, four warps at a time, and its copies need one thread in place of all.""",
     ),
     params=(
-        *(replace(param, default=64) if param.name == "WN" else param for param in T03.params),
+        *T03.params,
         Param("STAGES", 4, (2, 3, 4, 5, 6), "tiles in the ring", highest=8, lowest=2),
     ),
     derived=T03.derived,

@@ -2,9 +2,9 @@
 // Expects BM, BN, BK, WM, WN, TRANSPOSED_A, TRANSPOSED_B, BETA_MODE and PAIRED_OUTPUT. Owns which lane holds what.
 #pragma once
 
-#include "tilewright/epilogue.cuh"
 #include "tilewright/matrix.cuh"
 #include "tilewright/mma.cuh"
+#include "tilewright/pairs.cuh"
 #include "tilewright/tile.cuh"
 
 namespace tilewright {
