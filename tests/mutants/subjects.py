@@ -1,7 +1,7 @@
 """What is mutated: every FP32 rung's kernel, under its default constants, and the headers that they compute with.
 
 A new one is one more subject; rungs of the tensor track are not judged yet. Owns how a changed text becomes configs
-can run; what is changed is `operators`'.
+that can run; what is changed is `operators`'.
 """
 
 from __future__ import annotations

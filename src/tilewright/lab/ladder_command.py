@@ -9,7 +9,7 @@ from rich.text import Text
 from tilewright.arch import get_arch
 from tilewright.compile.batch import usable_cores
 from tilewright.compile.nvrtc import nvrtc_version
-from tilewright.declare import Config, Rung, all_rungs
+from tilewright.declare import Config, Registry, Rung, all_rungs
 from tilewright.errors import InvalidProblem
 from tilewright.lab.ladder import Plan, emulated_ladder
 from tilewright.lab.notes import measurement_notes
@@ -60,14 +60,15 @@ class LadderRequest:
 
     def rungs_asked(self) -> list[Rung]:
         """Those named, or all that take the element type. Raises UnknownName, InvalidProblem."""
-        registry = all_rungs()
-        wanted = {registry.find(query).name for query in self.rungs}
-        dtype = self.dtype or DEFAULT_DTYPE
-        if dtype not in ITEMSIZE_BYTES:
-            raise InvalidProblem(f"--dtype {dtype}: must be one of {', '.join(ITEMSIZE_BYTES)}")
-        return [
-            rung for name, rung in registry.items() if (name in wanted if wanted else dtype in rung.requires.dtypes)
-        ]
+        return _chosen(self.rungs, self.dtype or DEFAULT_DTYPE, all_rungs())
+
+
+def _chosen(queries: list[str], dtype: str, registry: Registry) -> list[Rung]:
+    if dtype not in ITEMSIZE_BYTES:
+        raise InvalidProblem(f"--dtype {dtype}: must be one of {', '.join(ITEMSIZE_BYTES)}")
+    wanted = {registry.find(query).name for query in queries}
+    taken = wanted or {name for name, rung in registry.items() if dtype in rung.requires.dtypes}
+    return [rung for name, rung in registry.items() if name in taken]
 
 
 def run_ladder(request: LadderRequest, *, as_json: bool) -> int:
