@@ -21,6 +21,7 @@ from tilewright.verify import LAYERS, Check, checks, problem_set, run_on
 
 PRELUDE = """#include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 using tilewright::GemmArgs;
 """

@@ -22,7 +22,7 @@ from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem, Unkno
 from tilewright.lab.build_record import build_record
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.causes import confounded, differences
-from tilewright.lab.comparing import Sides, compared, trial_of
+from tilewright.lab.comparing import Sides, candidates, compared, trial_of
 from tilewright.lab.measuring import Effort
 from tilewright.lab.trial import Entrant, Trial
 from tilewright.problem import Problem
@@ -237,7 +237,7 @@ def sides(first: str = "k12", second: str = "k12", **more: list[str]) -> Sides:
 
 
 def measured(bench_of, second_us: float, *, bundle: str = "", wrong=(), reasons=(), **more: list[str]) -> Record:
-    trial = trial_of(sides(**more), PROBLEM, SM_90A, bundle)
+    trial = trial_of(candidates(sides(**more)), PROBLEM, SM_90A, bundle)
     times = dict(zip((e.label for e in trial.entrants), (1000.0, second_us), strict=True))
     bench = bench_of(times, wrong=wrong, reasons=reasons)
     return compared(trial, bench, EFFORT, lambda text: None)

@@ -163,7 +163,7 @@ def test_a_kernel_without_its_guard_is_named_by_its_own_file():
     binary = gemm_kernel(
         "naive", without="if (row >= args.m || col >= args.n) return;", instead="if (col >= args.n) return;"
     )
-    with pytest.raises(OutOfBounds, match=r"naive: reads A out of bounds: .* at naive.cu:11"):
+    with pytest.raises(OutOfBounds, match=r"naive: reads A out of bounds: .* at naive.cu:12"):
         run_gemm(binary, 8, 32, 128)
 
 

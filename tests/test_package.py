@@ -52,7 +52,9 @@ def test_what_kernels_and_emulator_are_built_from_comes_with_the_package():
 def test_kernels_include_our_headers_only_so_no_toolkit_is_needed():
     texts = [rung.source for rung in all_rungs().values()] + [p.read_text() for p in INCLUDE_DIR.rglob("*.cuh")]
     included = {name for text in texts for name in re.findall(r'#include\s+[<"]([^>"]+)', text)}
-    assert {name for name in included if not name.startswith("tilewright/")} == {"device.hpp", "warp_functions.hpp"}
+    assert {name for name in included if not name.startswith("tilewright/")} == {
+        *("device.hpp", "half.hpp", "warp_functions.hpp")
+    }
     platform = (INCLUDE_DIR / "tilewright" / "platform.cuh").read_text()
     assert platform.index("#else") < platform.index("device.hpp"), "device.hpp is for the host alone"
 

@@ -46,7 +46,8 @@ def test_other_configs_are_exact_too(config):
 
 @RUNGS
 def test_an_epilogue_is_applied_before_the_one_rounding(rung):
-    problem = Problem(m=128, n=128, k=32, alpha=2.0, beta=-1.0, epilogue=Epilogue(("bias", "relu")))
+    kind = rung.requires.usual._asdict()
+    problem = Problem(m=128, n=128, k=32, alpha=2.0, beta=-1.0, epilogue=Epilogue(("bias", "relu")), **kind)
     with EmulatorBackend() as backend:
         case = make_case("integer", make_operands(problem, "integer", seed=3))
         assert (case.expected.value == 0).any() and (case.expected.value > 0).any()

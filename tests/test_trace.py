@@ -532,6 +532,7 @@ def test_findings_before_a_failure_are_kept():
 
 PRELUDE = """#include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 using tilewright::GemmArgs;
 """

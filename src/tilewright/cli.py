@@ -80,12 +80,18 @@ def ladder(
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
     mode: Mode = "steady",
     cache: Cache = "cold",
+    dtype: Annotated[
+        str | None, typer.Option(help="Elements: float32, bfloat16 or float16; chooses the rungs.")
+    ] = None,
+    layout: Annotated[str | None, typer.Option(help="NN, NT (x·Wᵀ), TN or TT; default: the rungs' own.")] = None,
     as_json: Json = False,
 ) -> int:
     """Verify every rung and, on a GPU, time it against cuBLAS. Sizes default to 4096³ on a GPU, else to 256³."""
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
-    request = LadderRequest(m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache)
+    request = LadderRequest(
+        m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache, dtype, layout
+    )
     return run_ladder(request, as_json=as_json)
 
 

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
 
-ITEMSIZE_BYTES = {"float32": 4}
+ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 MAX_SIZE = 2**31 - 1
 FLOAT32_MAX = 3.4028234663852886e38
 LAYOUTS = ("NN", "NT", "TN", "TT")
+
+
+class ProblemKind(NamedTuple):
+    """What a product is of, apart from its size: layout, element types of the operands and of the result."""
+
+    layout: str = "NN"
+    dtype: str = "float32"
+    out_dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +34,9 @@ class Problem:
     Sizes are elements. `layout` names op(A) and op(B): N as stored, T transposed, so A is stored (m, k)
     under N and (k, m) under T, B is (k, n) or (n, k). `lda … ldd` are leading dimensions in elements,
     at least the stored row's width (the default). `batch_stride_*` are elements between matrices of the
-    batch; 0 broadcasts an input. `alignment_bytes` is what every operand's base address is a multiple of.
-    k = 0 is legal and leaves beta · C; m, n and batch are at least 1, since an empty result has no launch.
+    batch; 0 broadcasts an input. `alignment_bytes` is what every operand's base address is a multiple of; an element
+    that is larger is aligned to its own size. k = 0 is legal and leaves beta · C; m, n and batch are at least 1, since
+    an empty result has no launch.
 
     Raises InvalidProblem, naming the value, the rule and the fix.
     """
@@ -92,6 +102,11 @@ class Problem:
         elif value < least:
             raise InvalidProblem(f"{name}={value}: must be at least {least}, {why}; use {default}")
 
+    @property
+    def kind(self) -> ProblemKind:
+        """Its layout and element types."""
+        return ProblemKind(self.layout, self.dtype, self.out_dtype)
+
     def stored_shape(self, operand: str) -> tuple[int, int]:
         """(rows, columns) of one matrix of operand 'a', 'b', 'c' or 'd' as it lies in memory."""
         logical = {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
@@ -129,8 +144,16 @@ class Problem:
         """The integers that problem rules and launch geometry may name."""
         sizes = {name: int(getattr(self, name)) for name in ("m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd")}
         strides = {f"batch_stride_{x}": int(getattr(self, f"batch_stride_{x}")) for x in "abcd"}
-        return {**sizes, **strides, "alignment_bytes": self.alignment_bytes, "reads_c": int(self.reads_c)}
+        kinds = {
+            "element_bytes": ITEMSIZE_BYTES[self.dtype],
+            "out_bytes": ITEMSIZE_BYTES[self.out_dtype],
+            "transposed_a": int(self.layout[0] == "T"),
+            "transposed_b": int(self.layout[1] == "T"),
+            "reads_c": int(self.reads_c),
+        }
+        return {**sizes, **strides, **kinds, "alignment_bytes": self.alignment_bytes}
 
     def __str__(self) -> str:
         batch = f" batch {self.batch}" if self.batch > 1 else ""
-        return f"{self.m}×{self.n}×{self.k} {self.layout} {self.dtype}{batch}"
+        out = f"→{self.out_dtype}" if self.out_dtype != self.dtype else ""
+        return f"{self.m}×{self.n}×{self.k} {self.layout} {self.dtype}{out}{batch}"

@@ -1,6 +1,7 @@
 // D = alpha·A·B, one thread for each element of D, 16x16 threads a CTA.
 #include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 
 extern "C" __global__ void naive(const __grid_constant__ tilewright::GemmArgs args) {

@@ -3,6 +3,7 @@
 #include "tilewright/memory.cuh"
 #include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 
 constexpr int TILE = 32, STAGES = 3, SIDE = 16;

@@ -1,6 +1,7 @@
 // D = alpha·A·B by 16x16 tiles in shared memory, any size.
 #include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 
 constexpr int TILE = 16;

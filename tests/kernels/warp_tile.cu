@@ -3,6 +3,7 @@
 #include "tilewright/memory.cuh"
 #include "tilewright/scalar.cuh"
 using Scalar = tilewright::F32;
+using Output = Scalar;
 #include "tilewright/args.cuh"
 
 constexpr int BM = 128, BN = 64, BK = 16, WM = 64, WN = 32, TM = 4, TN = 4, NUM_THREADS = 128;

@@ -1,6 +1,7 @@
-"""What is mutated: every rung's kernel, under its default constants, and the headers that rungs compute with.
+"""What is mutated: every FP32 rung's kernel, under its default constants, and the headers that they compute with.
 
-A new rung is one more subject. Owns how a changed text becomes configs that can run; what is changed is `operators`'.
+A new one is one more subject; rungs of the tensor track are not judged yet. Owns how a changed text becomes configs
+that can run; what is changed is `operators`'.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def other_values(rung: str) -> dict[str, int]:
 @functools.cache
 def subjects() -> dict[str, Subject]:
     """Every subject by name, the rungs in the order of the ladder."""
-    made = [Subject(rung.name, rung.source, (rung,)) for rung in all_rungs().values()]
+    made = [Subject(rung.name, rung.source, (rung,)) for rung in all_rungs().values() if rung.track == "simt"]
     for header, queries in HEADERS.items():
         text = (INCLUDE_DIR / "tilewright" / header).read_text(encoding="utf-8")
         made.append(Subject(header, text, tuple(all_rungs().find(query) for query in queries), header))

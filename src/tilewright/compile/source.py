@@ -12,7 +12,7 @@ from tilewright.compile.variant import PLAIN, Variant
 from tilewright.declare.config import Config
 from tilewright.problem import Problem
 
-SCALARS = {"float32": "F32"}
+SCALARS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 FIELD_SCALAR = "Field61"
 """The scalar of exact runs in the emulator, in place of the problem's own; its operands are `run.args.Field61Args`'."""
 
@@ -29,8 +29,8 @@ def _asserts(config: Config) -> str:
 def kernel_source(config: Config, problem: Problem, variant: Variant = PLAIN, *, scalar: str = "") -> KernelSource:
     """The text of `config`'s kernel specialised for `problem`: its β, its tails, its epilogue, its dtype.
 
-    `variant` sets parts of the build apart. `scalar` names another trait of `scalar.cuh` than the one that belongs to
-    the problem's dtype. Raises InvalidConfig and InvalidProblem as `Variant` does.
+    `variant` sets parts of the build apart. `scalar` names another trait of `scalar.cuh` than those that belong to the
+    problem's dtypes. Raises InvalidConfig and InvalidProblem as `Variant` does.
     """
     rung = config.rung
     constants = {**config.constants, **variant.problem_constants(config, problem), **dict(variant.constants)}
@@ -39,6 +39,7 @@ def kernel_source(config: Config, problem: Problem, variant: Variant = PLAIN, *,
         f"// {rung.name}: {config}\n"
         '#include "tilewright/scalar.cuh"\n'
         f"using Scalar = tilewright::{scalar or SCALARS[problem.dtype]};\n"
+        f"using Output = tilewright::{scalar or SCALARS[problem.out_dtype]};\n"
         '#include "tilewright/args.cuh"\n'
         "using namespace tilewright;\n"
         f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"

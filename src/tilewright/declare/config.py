@@ -53,9 +53,9 @@ class Scope(Mapping[str, int]):
     def __len__(self) -> int:
         return len({**self._values, **self._derived})
 
-    def with_values(self, more: Mapping[str, int]) -> Scope:
-        """A scope that also binds `more`."""
-        return Scope({**self._values, **more}, self._derived)
+    def with_values(self, more: Mapping[str, int], derived: Mapping[str, Expr] | None = None) -> Scope:
+        """A scope that also binds `more`, and what is derived from it."""
+        return Scope({**self._values, **more}, {**self._derived, **(derived or {})})
 
 
 def scope_of(rung: Rung, values: Mapping[str, int]) -> Scope:
@@ -184,10 +184,10 @@ class Config:
         requires, name = self.rung.requires, self.rung.name
         if problem.layout not in requires.layouts:
             raise InvalidProblem(f"{name}: layout={problem.layout}: takes {', '.join(requires.layouts)} only")
-        for dtype in (problem.dtype, problem.out_dtype):
-            if dtype not in requires.dtypes:
-                raise InvalidProblem(f"{name}: dtype={dtype}: takes {', '.join(requires.dtypes)} only")
-        failure = first_failure(self.rung.rules_of("problem"), self.scope.with_values(problem.names()))
+        for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes or requires.dtypes)):
+            if getattr(problem, kind) not in takes:
+                raise InvalidProblem(f"{name}: {kind}={getattr(problem, kind)}: takes {', '.join(takes)} only")
+        failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))
         if failure is not None:
             raise InvalidProblem(f"{name}: {failure}")
 
@@ -200,13 +200,19 @@ class Config:
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}")
 
     def problem_constants(self, problem: Problem, *, beta_mode: BetaMode = "specialised") -> dict[str, int]:
-        """The constants chosen from the problem: BETA_MODE and GUARDED.
+        """The constants chosen from the problem: BETA_MODE, GUARDED and the rung's own.
 
         `specialised` compiles β = 0 and β ≠ 0 apart; `runtime` decides in the kernel; `always_read` reads C even
         when β = 0, against the BLAS rule, and exists for experiments alone.
         """
         specialised = BETA_GENERAL if problem.reads_c else BETA_ZERO
         mode = {"specialised": specialised, "runtime": BETA_RUNTIME, "always_read": BETA_ALWAYS_READ}[beta_mode]
-        when = self.rung.unguarded_when
-        guarded = when is not None and not when.evaluate(self.scope.with_values(problem.names()))
-        return {"BETA_MODE": mode, "GUARDED": int(guarded)}
+        when, scope = self.rung.unguarded_when, self.problem_scope(problem)
+        guarded = when is not None and not when.evaluate(scope)
+        own = {item.name: scope[item.name] for item in self.rung.from_problem}
+        return {"BETA_MODE": mode, "GUARDED": int(guarded), **own}
+
+    def problem_scope(self, problem: Problem) -> Scope:
+        """Parameters, derived values, the problem's names and what the rung derives from them."""
+        chosen = {item.name: item.expr for item in self.rung.from_problem}
+        return self.scope.with_values(problem.names(), chosen)

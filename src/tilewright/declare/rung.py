@@ -15,9 +15,11 @@ from tilewright.declare.footprint import LANE_NAMES, Footprint
 from tilewright.declare.rules import Kind, Rule
 from tilewright.declare.step import Step
 from tilewright.errors import InvalidDeclaration
+from tilewright.problem import ProblemKind
 
 PROBLEM_NAMES = frozenset(
-    {"m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd", "alignment_bytes", "reads_c"}
+    {"m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd", "alignment_bytes"}
+    | {"reads_c", "transposed_a", "transposed_b", "element_bytes", "out_bytes"}
     | {f"batch_stride_{operand}" for operand in "abcd"}
 )
 SMEM_NAMES = frozenset({"threads", "smem_bytes", "static_smem_bytes", "dynamic_smem_bytes"})
@@ -104,10 +106,27 @@ def launch(
 
 @dataclass(frozen=True)
 class Requires:
-    """What the rung takes: layouts and dtypes of a problem, features of an architecture."""
+    """What the rung takes: layouts and dtypes of a problem, features of an architecture.
+
+    `dtypes` are of one size; the first layout and types are meant where none is named. `out_dtypes` left empty are
+    `dtypes`. `row_bytes` is what rows and addresses of a problem must be aligned to beyond their elements.
+    """
 
     layouts: tuple[str, ...] = ("NN",)
     dtypes: tuple[str, ...] = ("float32",)
+    out_dtypes: tuple[str, ...] = ()
+    row_bytes: int = 0
+
+    @property
+    def usual(self) -> ProblemKind:
+        """The kind of problem that is meant where none is named."""
+        return ProblemKind(self.layouts[0], self.dtypes[0], (self.out_dtypes or self.dtypes)[0])
+
+    def takes(self, kind: ProblemKind) -> bool:
+        """Whether a problem may be of this kind."""
+        out_dtypes = self.out_dtypes or self.dtypes
+        return kind.layout in self.layouts and kind.dtype in self.dtypes and kind.out_dtype in out_dtypes
+
     features: frozenset[str] = frozenset()
 
 
@@ -133,6 +152,7 @@ def accesses(
 class Rung(Step):
     """A step with a kernel.
 
+    `from_problem` are constants that each problem chooses, such as what its layout and alignment allow.
     `unguarded_when` is the expression over sizes and constants under which no tail guard is needed: the kernel then
     sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so. `kernel` names another
     rung's `.cu` where only constants differ. `footprints` are the accesses whose shape across a warp is worth knowing.
@@ -146,29 +166,33 @@ class Rung(Step):
     rules: tuple[Rule, ...] = ()
     shared: tuple[Shared, ...] = ()
     requires: Requires = field(default_factory=Requires)
+    from_problem: tuple[Derived, ...] = ()
     unguarded_when: Expr | None = None
     footprints: tuple[Footprint, ...] = ()
     kernel: str | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
-        constants = [p.name for p in self.params] + [d.name for d in self.derived]
+        constants = [p.name for p in self.params] + [d.name for d in (*self.derived, *self.from_problem)]
         for name in constants:
             if not name.isupper() or constants.count(name) > 1:
                 raise InvalidDeclaration(f"{name}: constants are upper-case and stand once")
-        self._check_names(constants)
+        self._check_names()
         for param in self.params:
             if param.default not in param.values:
                 raise InvalidDeclaration(
                     f"{param.name}: default {param.default} must be among its values {param.values}"
                 )
 
-    def _check_names(self, constants: list[str]) -> None:
+    def _check_names(self) -> None:
         known = set(p.name for p in self.params)
         for item in self.derived:
             self._require(item.expr, known, f"derived {item.name}")
             known.add(item.name)
         sizes = known | PROBLEM_NAMES
+        for item in self.from_problem:
+            self._require(item.expr, sizes, f"constant {item.name}")
+            sizes = sizes | {item.name}
         allowed = {
             "config": known,
             "arch": known | SMEM_NAMES,

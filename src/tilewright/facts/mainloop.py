@@ -1,8 +1,8 @@
 """The main loop of a kernel in SASS, and its instruction mix for one step along K.
 
-The main loop is the loop with the most FMAs, the smallest where several have as many. How many steps along K its body
-holds is not guessed: the declaration says how many FMAs a thread owes to one step. Counts are a thread's, from the
-instructions as they stand; which of them a predicate switches off is not known here.
+The main loop is the loop with the most FMAs, those of tensor cores included, the smallest where several have as many.
+How many steps along K its body holds is not guessed: the declaration says how many FMAs a thread owes to one step.
+Counts are a thread's, from the instructions as they stand; which of them a predicate switches off is not known here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tilewright.facts.flow import Loop, loops
 from tilewright.facts.sass import BRANCHES, INSTRUCTION_BYTES, Instruction
 
 FMAS = {"FFMA": 1, "FFMA2": 2}
-MEMORY = ("LDS", "STS", "LDG", "STG", "LDGSTS", "LDSM")
+TENSOR_FMAS = {"16816": 16 * 8 * 16 // 32, "1688": 16 * 8 * 8 // 32}
+"""One thread's share of what a warp's HMMA multiplies, by its shape."""
+MEMORY = ("LDS", "STS", "LDG", "STG", "LDGSTS")
 SPILLS = ("LDL", "STL")
 
 
@@ -59,11 +61,13 @@ def plain(count: Fraction) -> int | float:
 
 
 def kind_of(instruction: Instruction) -> str:
-    """What an instruction counts as: 'FFMA', 'LDS.128', 'BAR', 'LDL', 'branch' or 'other'."""
+    """What an instruction counts as: 'FFMA', 'HMMA', 'LDS.128', 'LDSM.x4', 'BAR', 'LDL', 'branch' or 'other'."""
     opcode = instruction.opcode
     if opcode in MEMORY:
         return f"{opcode}.{instruction.width_bits}"
-    if opcode in FMAS or opcode in SPILLS or opcode == "BAR":
+    if opcode == "LDSM":  # matrices that one instruction brings
+        return f"{opcode}.x{next((m for m in instruction.modifiers if m in ('2', '4')), '1')}"
+    if opcode in FMAS or opcode in SPILLS or opcode in ("BAR", "HMMA"):
         return opcode
     return "branch" if opcode in BRANCHES else "other"
 
@@ -83,7 +87,13 @@ def mix(executed: Iterable[Executed]) -> dict[str, Fraction]:
 
 def fmas(code: Iterable[Instruction]) -> int:
     """FMAs that one thread makes in `code`, run once."""
-    return sum(FMAS.get(instruction.opcode, 0) for instruction in code)
+    return sum(_fmas(instruction) for instruction in code)
+
+
+def _fmas(instruction: Instruction) -> int:
+    if instruction.opcode == "HMMA":
+        return next((TENSOR_FMAS[shape] for shape in instruction.modifiers if shape in TENSOR_FMAS), 0)
+    return FMAS.get(instruction.opcode, 0)
 
 
 def fmas_per_step(config: Config) -> Fraction:

@@ -32,7 +32,8 @@ def occupancy_of(config: Config, arch: ArchSpec, resources: Resources) -> Occupa
 def problem_fields(problem: Problem) -> dict[str, Any]:
     """The problem as a row has it."""
     sizes = {"m": problem.m, "n": problem.n, "k": problem.k, "layout": problem.layout, "dtype": problem.dtype}
-    return {**sizes, "alpha": problem.alpha, "beta": problem.beta}
+    out = {"out_dtype": problem.out_dtype} if problem.out_dtype != "float32" else {}
+    return {**sizes, **out, "alpha": problem.alpha, "beta": problem.beta}
 
 
 def bare_row(config: Config, problem: Problem) -> Row:

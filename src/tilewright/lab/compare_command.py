@@ -10,11 +10,11 @@ from rich.text import Text
 
 from tilewright.arch import get_arch
 from tilewright.lab.bench import open_bench
-from tilewright.lab.comparing import Sides, compared, trial_of
+from tilewright.lab.comparing import Sides, candidates, compared, trial_of
 from tilewright.lab.measuring import Effort
 from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import Sizes, sized_problem
+from tilewright.lab.settings import Sizes, sized_problem, usual_kind
 from tilewright.lab.trial_table import print_trial
 from tilewright.record import Record, Row
 
@@ -37,11 +37,12 @@ class CompareRequest:
 
 def run_compare(request: CompareRequest, *, as_json: bool) -> int:
     """Compare and print. Returns the exit status: 0 both sound, 1 one failed, 2 one was refused."""
-    problem = sized_problem(request.sizes, DEFAULT_SIZES)
+    pair = candidates(request.sides)
+    problem = sized_problem(request.sizes, DEFAULT_SIZES, usual_kind([each.config.rung for each in pair]))
     console = standard_error() if as_json else standard_output()
     with open_bench(request.device_id, offline=request.offline) as (bench, why):
         arch = bench.arch if bench is not None else get_arch(request.arch)
-        trial = trial_of(request.sides, problem, arch, request.bundle)
+        trial = trial_of(pair, problem, arch, request.bundle)
         console.print(Text(f"tilewright compare  {problem}, {arch.name}", style="bold"), soft_wrap=True)
         with standard_error().status("") as status:
             record = compared(trial, bench, request.effort, status.update)

@@ -115,6 +115,6 @@ def _about(built: list[Built]) -> dict[str, object]:
     }
 
 
-def trial_of(sides: Sides, problem: Problem, arch: ArchSpec, bundle: str) -> Trial:
-    """The two candidates as a trial. Raises what `candidates` does."""
-    return Trial(problem, arch, entrants(candidates(sides), bundle))
+def trial_of(pair: tuple[Candidate, Candidate], problem: Problem, arch: ArchSpec, bundle: str) -> Trial:
+    """The two candidates as a trial."""
+    return Trial(problem, arch, entrants(pair, bundle))

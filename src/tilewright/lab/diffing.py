@@ -16,7 +16,7 @@ from tilewright.facts.counts import counts
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
-from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem
+from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem, usual_kind
 from tilewright.lab.source_diff import Hunk, hunks
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, load_records
@@ -94,7 +94,9 @@ def compare(first: str, second: str | None, settings: Iterable[str], arch_name: 
             f"A and B are both {left.rung.name} with {left}: name two rungs, or set one side apart, as in "
             f"--set B.{next(iter(left.values))}=VALUE"
         )
-    return compared(left, right, sized_problem(sizes, DEFAULT_SIZES), get_arch(arch_name), load_records())
+    return compared(
+        left, right, sized_problem(sizes, DEFAULT_SIZES, usual_kind(chosen)), get_arch(arch_name), load_records()
+    )
 
 
 def compared(left: Config, right: Config, problem: Problem, arch: ArchSpec, records: Iterable[Record]) -> Comparison:
@@ -211,7 +213,8 @@ def _times(where: str, left: Row, right: Row) -> list[Fact]:
 
 def _size(row: Row) -> str:
     """The row's problem in short: its size, and whatever isn't as usual."""
-    usual = {"layout": "NN", "dtype": "float32", "alpha": 1.0, "beta": 0.0}
-    rest = {name: value for name, value in row.problem.items() if name not in "mnk"}
+    usual = {"layout": "NN", "dtype": "float32", "out_dtype": row.problem.get("dtype"), "alpha": 1.0, "beta": 0.0}
+    told = ("m", "n", "k") if row.problem.get("dtype", "float32") == "float32" else ("m", "n", "k", "layout", "dtype")
+    rest = {name: value for name, value in row.problem.items() if name not in told}
     more = "".join(f" {name}={value}" for name, value in rest.items() if usual.get(name) != value)
     return size_of(row) + more

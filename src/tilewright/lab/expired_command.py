@@ -14,6 +14,7 @@ from tilewright.facts.static import problem_fields
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import percent
 from tilewright.lab.settings import Sizes, sized_problem
+from tilewright.problem import ProblemKind
 from tilewright.record import SCHEMA, environment, load_records
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune import Machine, Store
@@ -29,7 +30,7 @@ def run_expired(sizes: Sizes, device: int, seed: int, *, as_json: bool, machine:
     """List what may have expired and, with a GPU, measure it again. Returns the exit status."""
     console = standard_error() if as_json else standard_output()
     now, no_device = _now(device) if machine is None else ({"nvrtc": nvrtc_version()}, "")
-    problem = sized_problem(sizes, (SIZE, SIZE, SIZE))
+    problem = sized_problem(sizes, (SIZE, SIZE, SIZE), ProblemKind())
     with Store() as store:
         found = premises(store.choices(), load_records(), all_rungs(), now, problem)
     if not found:

@@ -12,7 +12,7 @@ from tilewright.lab.inspect_table import print_table, table_rows
 from tilewright.lab.inspect_view import print_inspection
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem
+from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.record import Record, environment
 
 DEFAULT_SIZES = (4096, 4096, 4096)
@@ -39,7 +39,7 @@ def run_inspect(request: InspectRequest, *, as_json: bool) -> int:
         return _many(request, chosen, card, as_json=as_json)
     arch = _arch(request.arch, card)
     config = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))[0]
-    problem = sized_problem(request.sizes, DEFAULT_SIZES)
+    problem = sized_problem(request.sizes, DEFAULT_SIZES, usual_kind(chosen))
     found = inspect_config(config, arch, problem, card or card_of_arch(arch.name))
     if as_json:
         print_json(Record(command="inspect", environment=environment(arch=arch.name), rows=[found.row]).to_json())
@@ -62,11 +62,12 @@ def _many(request: InspectRequest, chosen: list[Rung], card: Card | None, *, as_
         raise InvalidConfig(f"--card {card.name}: a roofline is shown for one rung on one architecture; name both")
     archs = list(ARCHS.values()) if request.arch == EVERY else [_arch(request.arch, None)]
     configs = configs_of(chosen, parse_settings(request.settings, chosen, all_rungs()))
-    problem = sized_problem(request.sizes, DEFAULT_SIZES)
+    problems = [sized_problem(request.sizes, DEFAULT_SIZES, rung.requires.usual) for rung in chosen]
     with standard_error().status(f"compiling {len(configs) * len(archs)} kernels"):
-        rows = table_rows(configs, archs, problem)
+        rows = table_rows(configs, archs, problems)
     if as_json:
         print_json(Record(command="inspect", environment=environment(), rows=rows).to_json())
     else:
-        print_table(standard_output(), rows, archs, problem)
+        told = ", ".join(dict.fromkeys(str(problem) for problem in problems))
+        print_table(standard_output(), rows, archs, told)
     return 0

@@ -13,7 +13,22 @@ from tilewright.facts.mainloop import FMAS, MainLoop, kind_of
 from tilewright.lab.render import percent
 from tilewright.lab.sections import heading
 
-KIND_ORDER = ("FFMA", "FFMA2", "LDS", "LDSM", "STS", "LDG", "LDGSTS", "STG", "BAR", "LDL", "STL", "branch", "other")
+KIND_ORDER = (
+    "FFMA",
+    "FFMA2",
+    "HMMA",
+    "LDS",
+    "LDSM",
+    "STS",
+    "LDG",
+    "LDGSTS",
+    "STG",
+    "BAR",
+    "LDL",
+    "STL",
+    "branch",
+    "other",
+)
 KIND_WORDS = {
     "LDS": "shared loads",
     "LDSM": "shared matrix loads",

@@ -18,21 +18,24 @@ from tilewright.record import Row
 NAME_WIDTH, SMEM_WIDTH, CELL_WIDTH = 20, 6, 9
 
 
-def table_rows(configs: Sequence[Config], archs: Sequence[ArchSpec], problem: Problem) -> list[Row]:
-    """A row for each config on each architecture, compiled on all cores; a refusal is a row with its failure."""
+def table_rows(configs: Sequence[Config], archs: Sequence[ArchSpec], problems: Sequence[Problem]) -> list[Row]:
+    """A row for each config with its problem on each architecture, compiled on all cores.
 
-    def compiled(pair: tuple[Config, ArchSpec]) -> Row:
-        config, arch = pair
+    A refusal is a row with its failure.
+    """
+
+    def compiled(pair: tuple[tuple[Config, Problem], ArchSpec]) -> Row:
+        (config, problem), arch = pair
         row = attempt(config, problem, lambda: compiled_row(Plan(problem, [config], arch), config))
         row.arch, row.smem_bytes = arch.name, config.smem_bytes
         return row
 
-    return list(in_parallel(compiled, product(configs, archs)))
+    return list(in_parallel(compiled, product(zip(configs, problems, strict=True), archs)))
 
 
-def print_table(console: Console, rows: Sequence[Row], archs: Sequence[ArchSpec], problem: Problem) -> None:
+def print_table(console: Console, rows: Sequence[Row], archs: Sequence[ArchSpec], sizes: str) -> None:
     """One line a rung, one column an architecture: registers, then occupancy in per cent. Notes say what is amiss."""
-    console.print(Text(f"registers a thread and occupancy in % for {problem}", style="bold"))
+    console.print(Text(f"registers a thread and occupancy in % for {sizes}", style="bold"))
     head = "rung".ljust(NAME_WIDTH) + "smem".rjust(SMEM_WIDTH) + "".join(a.name.rjust(CELL_WIDTH + 1) for a in archs)
     console.print(Text(f"\n{head}", style="cyan"), soft_wrap=True)
     for rung in dict.fromkeys(row.rung for row in rows):

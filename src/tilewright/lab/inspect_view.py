@@ -107,7 +107,11 @@ def _print_roofline(console: Console, found: Inspection) -> None:
     roof = found.roof
     if roof is None:
         heading(console, "roofline")
-        console.print(Text(f"  no card of {found.arch.name} is listed", style="yellow"), soft_wrap=True)
+        is_float32 = found.problem.dtype == "float32"
+        why = (
+            f"no card of {found.arch.name} is listed" if is_float32 else f"no peak for {found.problem.dtype} is listed"
+        )
+        console.print(Text(f"  {why}", style="yellow"), soft_wrap=True)
         return
     card = get_card(roof.card)
     heading(

@@ -57,7 +57,7 @@ def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card 
     row = static_row(config, problem, arch, binary)
     loop, no_loop = add_instructions(row, config, binary)
     accesses = warp_accesses(config, problem)
-    roof = roofline(config, problem, card) if card else None
+    roof = roofline(config, problem, card) if card and problem.dtype == "float32" else None
     row.footprints = [access.to_json() for access in accesses]
     row.roofline = roof.to_json() if roof else None
     return Inspection(
@@ -100,6 +100,6 @@ def known_times(row: Row, config: Config, problem: Problem, card: Card | None) -
 
 def rule_checks(config: Config, arch: ArchSpec, problem: Problem) -> list[Check]:
     """Config, problem and architecture rules applied, in the order they are checked."""
-    names = config.scope.with_values({**problem.names(), **arch.names()})
+    names = config.problem_scope(problem).with_values(arch.names())
     own = [check(r, names) for r in config.rung.rules if r.kind in ("config", "problem")]
     return own + config.arch_checks(arch)

@@ -10,18 +10,20 @@ from tilewright.arch import get_arch
 from tilewright.compile.batch import usable_cores
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.declare import Config, Registry, Rung, all_rungs
+from tilewright.errors import InvalidProblem
 from tilewright.lab.ladder import Plan, emulated_ladder
 from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import RowPrinter, emulator_columns, gpu_columns
-from tilewright.lab.settings import configs_of, parse_settings, sized_problem
+from tilewright.lab.settings import configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.measure.modes import COLD, STEADY, check_cache, check_mode
-from tilewright.problem import Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 from tilewright.record import Record, load_records
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.select import choose_backend
 
 EMULATOR_SIZE, GPU_SIZE = 256, 4096
+DEFAULT_DTYPE = "float32"
 REFUSALS = {"InvalidConfig", "InvalidProblem"}
 
 
@@ -41,20 +43,32 @@ class LadderRequest:
     budget_s: float
     mode: str = STEADY
     cache: str = COLD
+    dtype: str | None = None
+    layout: str | None = None
 
     def problem(self, default: int) -> Problem:
-        """The problem asked for. Raises InvalidProblem."""
-        return sized_problem((self.m, self.n, self.k), (default, default, default))
+        """The problem asked for. Raises InvalidProblem, InvalidConfig."""
+        usual = usual_kind(self.rungs_asked())
+        dtype = self.dtype or usual.dtype
+        kind = ProblemKind(self.layout or usual.layout, dtype, dtype)
+        return sized_problem((self.m, self.n, self.k), (default, default, default), kind)
 
     def configs(self) -> list[Config]:
         """The configs asked for, in the ladder's order. Raises UnknownName, InvalidConfig."""
-        chosen = _chosen(self.rungs, all_rungs())
+        chosen = self.rungs_asked()
         return configs_of(chosen, parse_settings(self.settings, chosen, all_rungs()))
 
+    def rungs_asked(self) -> list[Rung]:
+        """Those named, or all that take the element type. Raises UnknownName, InvalidProblem."""
+        return _chosen(self.rungs, self.dtype or DEFAULT_DTYPE, all_rungs())
 
-def _chosen(queries: list[str], registry: Registry) -> list[Rung]:
+
+def _chosen(queries: list[str], dtype: str, registry: Registry) -> list[Rung]:
+    if dtype not in ITEMSIZE_BYTES:
+        raise InvalidProblem(f"--dtype {dtype}: must be one of {', '.join(ITEMSIZE_BYTES)}")
     wanted = {registry.find(query).name for query in queries}
-    return [rung for name, rung in registry.items() if not wanted or name in wanted]
+    taken = wanted or {name for name, rung in registry.items() if dtype in rung.requires.dtypes}
+    return [rung for name, rung in registry.items() if name in taken]
 
 
 def run_ladder(request: LadderRequest, *, as_json: bool) -> int:

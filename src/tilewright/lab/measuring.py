@@ -88,7 +88,7 @@ def _verified(row: Row, config: Config, gpu: CudaBackend, cases: list[Case]) -> 
 
 
 def baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:
-    """The baseline's row, verified like a rung; proved not to use TF32."""
+    """The baseline's row, verified like a rung; in float32 proved not to use TF32."""
     row = Row(
         rung=BASELINE, problem=problem_fields(problem), backend="cuda", summary=f"the baseline: {baseline.version}"
     )
@@ -128,8 +128,9 @@ def _time_rows(
                 read_clocks=clocks.read,
                 mode=effort.mode,
             )
+        peak = peak_tflops(gpu, samples) if plan.problem.dtype == "float32" else None
         for row in sound:
-            fill_times(row, samples, plan.problem, peak_tflops(gpu, samples))
+            fill_times(row, samples, plan.problem, peak)
         _fill_gains(plan, record.rows)
     named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
     record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, cache=cache, baseline=named)

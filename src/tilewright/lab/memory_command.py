@@ -65,7 +65,7 @@ def inspect_memory(request: MemoryRequest, *, as_json: bool) -> int:
 
 def _problem(config: Config, sizes: Sizes) -> Problem:
     default = small_problem(config)
-    return sized_problem(sizes, (default.m, default.n, default.k))
+    return sized_problem(sizes, (default.m, default.n, default.k), default.kind)
 
 
 def _print(console: Console, config: Config, arch: ArchSpec, found: MemoryLines) -> None:

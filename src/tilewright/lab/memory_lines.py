@@ -74,7 +74,11 @@ class Launches:
         k_step = config.rung.accesses.k_step.evaluate(config.scope)
         stages = max((array.stages.evaluate(config.scope) for array in config.rung.shared), default=1)
         k = (stages + 1) * k_step + problem.k % k_step
-        longer = replace(problem, k=k) if problem.k >= k else Problem(m=problem.m, n=problem.n, k=k)
+        longer = (
+            replace(problem, k=k)
+            if problem.k >= k
+            else Problem(m=problem.m, n=problem.n, k=k, **problem.kind._asdict())
+        )
         self.unit = step_words(k_step)
         self.more_steps = (problem.k - k) // k_step
         self.short = (longer, replace(longer, k=k - k_step))

@@ -20,7 +20,7 @@ from tilewright.lab.ncu_launch import Task
 from tilewright.lab.ncu_metrics import METRICS, NAMES, STALLS, Metric
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.sections import heading, print_pairs
-from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem
+from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.lab.verifying import cubin
 from tilewright.problem import Problem
 from tilewright.record import Record, Row
@@ -40,7 +40,7 @@ def inspect_ncu(rung: str, settings: list[str], sizes: Sizes, others: Sequence[s
         raise InvalidConfig(f"--ncu with {' and '.join(others)}: it counts on the card there is; leave them out")
     chosen = [all_rungs().find(rung)]
     config = configs_of(chosen, parse_settings(settings, chosen, all_rungs()))[0]
-    problem = sized_problem(sizes, DEFAULT_SIZES)
+    problem = sized_problem(sizes, DEFAULT_SIZES, usual_kind(chosen))
     config.require_problem(problem)
     probe()
     ncu = find_ncu()

@@ -32,6 +32,11 @@ class Task:
     k: int
     found: str
 
+    def problem(self) -> Problem:
+        """Of the kind that the rung usually takes."""
+        kind = all_rungs()[self.rung].requires.usual
+        return Problem(m=self.m, n=self.n, k=self.k, **kind._asdict())
+
     def to_text(self) -> str:
         """The task as the program's argument."""
         return json.dumps(asdict(self))
@@ -39,7 +44,7 @@ class Task:
 
 def launch(task: Task) -> None:
     """Launch each once to load it, then once to be counted, on the same operands."""
-    config, problem = rung_config(all_rungs()[task.rung], task.config), Problem(m=task.m, n=task.n, k=task.k)
+    config, problem = rung_config(all_rungs()[task.rung], task.config), task.problem()
     baseline, why_none = find_baseline()
     with CudaBackend() as gpu:
         ring = OperandRing(problem, gpu)

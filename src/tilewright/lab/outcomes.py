@@ -10,9 +10,11 @@ from tilewright.record import Record, Row, timed_rows
 
 
 def size_of(row: Row) -> str:
-    """The row's problem size, short."""
+    """The row's problem size, short; and its kind, unless that is a plain float32 product."""
     m, n, k = (row.problem[name] for name in "mnk")
-    return f"{m}³" if m == n == k else f"{m}×{n}×{k}"
+    size = f"{m}³" if m == n == k else f"{m}×{n}×{k}"
+    dtype, layout = row.problem.get("dtype", "float32"), row.problem.get("layout", "NN")
+    return size if dtype == "float32" else f"{size} {dtype} {layout}"
 
 
 def outcomes(records: Iterable[Record], rung: str) -> list[tuple[Record, Row]]:

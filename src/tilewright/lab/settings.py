@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tilewright.declare import Config, Registry, Rung, rung_config
 from tilewright.errors import InvalidConfig, InvalidProblem
-from tilewright.problem import Problem
+from tilewright.problem import Problem, ProblemKind
 
 Sizes = tuple[int | None, int | None, int | None]
 """m, n and k as typed; None where a size was left out."""
 
 
-def sized_problem(sizes: Sizes, default: tuple[int, int, int]) -> Problem:
+def sized_problem(sizes: Sizes, default: tuple[int, int, int], kind: ProblemKind) -> Problem:
     """A problem with something to compute; a size left out is the default's. Raises InvalidProblem, also for k = 0."""
     m, n, k = (usual if size is None else size for size, usual in zip(sizes, default, strict=True))
     if k == 0:
         raise InvalidProblem("k=0: leaves nothing to multiply; sizes must be at least 1")
-    return Problem(m=m, n=n, k=k)
+    return Problem(m=m, n=n, k=k, **kind._asdict())
+
+
+def usual_kind(rungs: Sequence[Rung]) -> ProblemKind:
+    """The kind of problem that all the rungs usually take. Raises InvalidConfig where they don't agree."""
+    kinds = {rung.requires.usual: rung.name for rung in rungs}
+    if len(kinds) > 1:
+        told = ", ".join(f"{name} takes {kind.dtype} {kind.layout}" for kind, name in kinds.items())
+        raise InvalidConfig(
+            f"{told}: they have no product in common to be held against each other; name rungs of one track"
+        )
+    return next(iter(kinds))
 
 
 def parse_settings(texts: Iterable[str], rungs: Iterable[Rung], registry: Registry) -> dict[str, dict[str, int]]:

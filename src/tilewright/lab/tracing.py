@@ -24,7 +24,8 @@ def small_problem(config: Config) -> Problem:
     """Four CTAs and at least two steps along k."""
     scope, k_step = config.scope, config.rung.accesses.k_step.evaluate(config.scope)
     steps = max(2, -(-LEAST_K // k_step))
-    return Problem(m=CTAS_ALONG * scope["BM"], n=CTAS_ALONG * scope["BN"], k=steps * k_step)
+    kind = config.rung.requires.usual
+    return Problem(m=CTAS_ALONG * scope["BM"], n=CTAS_ALONG * scope["BN"], k=steps * k_step, **kind._asdict())
 
 
 def declared_matrices(problem: Problem) -> dict[str, Matrix]:
@@ -42,7 +43,7 @@ def declared_matrices(problem: Problem) -> dict[str, Matrix]:
             columns=columns,
             row_stride=getattr(problem, f"ld{name}"),
             batch_stride=getattr(problem, f"batch_stride_{name}"),
-            element_bytes=ITEMSIZE_BYTES[problem.dtype],
+            element_bytes=ITEMSIZE_BYTES[problem.dtype if name in "ab" else problem.out_dtype],
         )
     return made
 

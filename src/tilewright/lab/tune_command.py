@@ -73,7 +73,7 @@ def parse_only(texts: list[str]) -> dict[str, list[int]]:
 def run_tune(options: TuneOptions, *, as_json: bool, machine: Machine | None = None) -> int:
     """Search and print. Returns the exit status: 0, 1 where no config was right, 130 where it was interrupted."""
     rung = all_rungs().find(options.rung)
-    problem = sized_problem(options.sizes, (SIZE, SIZE, SIZE))
+    problem = sized_problem(options.sizes, (SIZE, SIZE, SIZE), rung.requires.usual)
     machine = machine or Machine(devices=tuple(options.devices) or (0,))
     console = standard_error() if as_json else standard_output()
     with _Progress(standard_error(), f"{rung.name}, {problem}") as shown:

@@ -28,7 +28,7 @@ from tilewright.verify.certificate import FieldRun, Scales, certificate
 from tilewright.verify.device import run_with
 from tilewright.verify.layers import Check, checks
 from tilewright.verify.operands import Operands, Result, Run
-from tilewright.verify.problems import deep_problem, problem_set
+from tilewright.verify.problems import covering_kinds, deep_problem, problem_set
 
 SCHEDULES: tuple[Schedule, ...] = ("default", "reverse", "random")
 COMPLETIONS: tuple[Completion, ...] = ("latest", "earliest", "random")
@@ -85,7 +85,15 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 
 def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
-    return problem_set(guarded=config.rung.unguarded_when is not None, tile=config.tile, stages=config.stages)
+    requires = config.rung.requires
+    kinds = covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes or requires.dtypes)
+    return problem_set(
+        guarded=config.rung.unguarded_when is not None,
+        tile=config.tile,
+        stages=config.stages,
+        kinds=kinds,
+        row_bytes=requires.row_bytes,
+    )
 
 
 def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:

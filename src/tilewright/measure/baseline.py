@@ -1,4 +1,4 @@
-"""What a kernel is compared with: cuBLAS in IEEE float32, through whatever library brings it.
+"""What a kernel is compared with: cuBLAS in IEEE float32, or on 16-bit elements with float32 sums.
 
 Owns the choice of library, what a baseline can do, and the proof that TF32 is off. The calls themselves are
 in `baseline_torch` and `baseline_cublas`; nothing here is timed.
@@ -6,6 +6,7 @@ in `baseline_torch` and `baseline_cublas`; nothing here is timed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ PROOF_SIZES = (1, 256, 1024)
 
 
 class Baseline(Protocol):
-    """A library's product of float32 matrices at raw device addresses."""
+    """A library's product of matrices at raw device addresses."""
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class Baseline(Protocol):
     def gemm(self, problem: Problem, a_addr: int, b_addr: int, c_addr: int, d_addr: int, stream: Any) -> None:
         """Queue D = alpha · op(A) · op(B) + beta · C on the `cuda.core.Stream` and return without waiting.
 
-        Addresses are of row-major float32 arrays with the problem's leading dimensions and batch strides;
+        Addresses are of row-major arrays with the problem's leading dimensions and batch strides;
         C is not read where beta is 0 and may be D itself. The stream's device must be
         current. Raises InvalidProblem as `check_problem` does.
         """
@@ -57,10 +58,13 @@ def find_baseline() -> tuple[Baseline | None, str]:
     return None, f"no cuBLAS baseline ({'; '.join(reasons)}); {HOW_TO}"
 
 
-def check_problem(problem: Problem) -> None:
-    """Raises InvalidProblem unless a plain cuBLAS product computes all of the problem."""
-    if (problem.dtype, problem.out_dtype) != ("float32", "float32"):
-        raise InvalidProblem(f"dtype={problem.dtype}, out_dtype={problem.out_dtype}: the baseline is float32 alone")
+def check_problem(problem: Problem, dtypes: Sequence[str] = ("float32",)) -> None:
+    """Raises InvalidProblem unless a plain cuBLAS product computes all of the problem, in one of the types."""
+    if problem.dtype not in dtypes or problem.out_dtype != problem.dtype:
+        raise InvalidProblem(
+            f"dtype={problem.dtype}, out_dtype={problem.out_dtype}: the baseline takes {', '.join(dtypes)}, "
+            "the result in the operands' type"
+        )
     if problem.epilogue.ops:
         raise InvalidProblem(f"epilogue {problem.epilogue.ops}: the baseline has none; compare without an epilogue")
     if problem.k == 0:

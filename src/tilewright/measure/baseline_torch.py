@@ -1,7 +1,7 @@
 """cuBLAS through PyTorch, on our own device memory.
 
-Owns the tensors that view raw addresses and the local switch to IEEE float32; the user's own precision
-settings are as before after every call. It allocates no memory but what PyTorch itself keeps for cuBLAS.
+Owns the tensors that view raw addresses and the local switch to IEEE float32 and to float32 sums; the user's own
+precision settings are as before after every call. It allocates no memory but what PyTorch itself keeps for cuBLAS.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tilewright.measure.baseline import check_problem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 MAX_PREPARED = 4096
+VIEWED_AS = {"float32": "<f4", "float16": "<f2", "bfloat16": "<i2"}
+"""Element types as the CUDA array interface spells them, or one of the same size where it has no word."""
 
 
 def open_torch() -> TorchBaseline:
@@ -53,13 +55,14 @@ class TorchBaseline:
                 self._prepared.clear()
             prepared = self._prepared[key] = self._prepare(*key)
         torch_stream, call = prepared
-        with ieee_precision(self._torch), self._torch.cuda.stream(torch_stream):
+        precision = ieee_precision if problem.dtype == "float32" else float32_sums
+        with precision(self._torch), self._torch.cuda.stream(torch_stream):
             call()
 
     def _prepare(
         self, a_addr: int, b_addr: int, c_addr: int, d_addr: int, stream_handle: int, problem: Problem
     ) -> tuple[Any, Callable[[], Any]]:
-        check_problem(problem)
+        check_problem(problem, tuple(VIEWED_AS))
         torch = self._torch
         a, b, d = (self._view(problem, x, addr) for x, addr in (("a", a_addr), ("b", b_addr), ("d", d_addr)))
         c = self._view(problem, "c", c_addr) if problem.reads_c else d
@@ -74,7 +77,7 @@ class TorchBaseline:
         tensor = self._torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         if tensor.data_ptr() != address:
             raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
-        return tensor
+        return tensor.view(getattr(self._torch, problem.dtype))
 
 
 def array_interface(problem: Problem, operand: str, address: int) -> dict[str, Any]:
@@ -87,7 +90,13 @@ def array_interface(problem: Problem, operand: str, address: int) -> dict[str, A
     if problem.batch > 1:
         batch_stride = getattr(problem, f"batch_stride_{operand}") * itemsize
         shape, strides = (problem.batch, *shape), (batch_stride, *strides)
-    return {"shape": shape, "strides": strides, "typestr": "<f4", "data": (address, False), "version": 3}
+    return {
+        "shape": shape,
+        "strides": strides,
+        "typestr": VIEWED_AS[problem.dtype],
+        "data": (address, False),
+        "version": 3,
+    }
 
 
 @contextmanager
@@ -115,6 +124,23 @@ def ieee_precision(torch: Any) -> Iterator[None]:
         matmul.allow_tf32 = True
         if general == "medium":
             torch.set_float32_matmul_precision(general)
+
+
+@contextmanager
+def float32_sums(torch: Any) -> Iterator[None]:
+    """16-bit products with partial sums in float32 inside, the user's settings before and after."""
+    matmul = torch.backends.cuda.matmul
+    names = ("allow_bf16_reduced_precision_reduction", "allow_fp16_reduced_precision_reduction")
+    before = {name: getattr(matmul, name) for name in names}
+    for name in names:
+        if before[name]:
+            setattr(matmul, name, False)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value:
+                setattr(matmul, name, value)
 
 
 @contextmanager

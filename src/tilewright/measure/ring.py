@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes  # noqa: F401 -- so that NumPy knows bfloat16
 import numpy as np
 
 from tilewright.compile.binary import Binary
@@ -91,10 +92,10 @@ def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
     for operand in "abcd":
         if operand == "c" and not problem.reads_c:
             continue
-        count = problem.total_extent(operand)
-        memory = gpu.alloc(count * ITEMSIZE_BYTES[problem.dtype], label=operand.upper())
+        count, dtype = problem.total_extent(operand), problem.dtype if operand in "ab" else problem.out_dtype
+        memory = gpu.alloc(count * ITEMSIZE_BYTES[dtype], label=operand.upper())
         if operand != "d":
-            host = rng.random(count, np.float32) * 2 - 1
+            host = (rng.random(count, np.float32) * 2 - 1).astype(np.dtype(dtype))
             gpu.upload(memory, host.view(np.uint8))
         addresses.append(memory.address)
     *inputs, d = addresses

@@ -29,7 +29,7 @@ def roofline_part(source: Source, sources: Sequence[Source]) -> Html:
     roofs = roofs_of(source.device, sources)
     if roofs is None:
         return tag("p", f"{source.name}: no ceilings of {source.device} among these records, so no roofs are drawn.")
-    points = points_of(source.record.rows, roofs)
+    points = points_of([row for row in source.record.rows if row.problem.get("dtype") == "float32"], roofs)
     if not points:
         return Html()
     drawn = tag("figure", _plot(source, points, roofs), _legend(roofs))

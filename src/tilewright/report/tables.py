@@ -27,26 +27,28 @@ def caption(record: Record) -> str:
 
 def ladder_table(record: Record, ffma: Row | None = None) -> str:
     """One ladder record as a Markdown table with its caption; beside the peak the measured `ffma` ceiling, if any."""
-    most_tflops = None if ffma is None else ffma.tflops
+    of_peak = any(row.fraction_of_peak is not None for row in record.rows)
+    most_tflops = None if ffma is None or not of_peak else ffma.tflops
     measured = "" if most_tflops is None else " % of measured FFMA |"
     lines = [
-        f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] | % of FP32 peak |{measured}"
-        " × the rung below | registers | occupancy |",
-        f"|---|---:|---:|---:|---:|{'---:|' if measured else ''}---:|---:|---:|",
-        *(_line(row, most_tflops) for row in record.rows if row.time_us is not None),
+        f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] |"
+        f"{' % of FP32 peak |' if of_peak else ''}{measured} × the rung below | registers | occupancy |",
+        f"|---|---:|---:|---:|{'---:|' * (of_peak + bool(measured))}---:|---:|---:|",
+        *(_line(row, of_peak, most_tflops) for row in record.rows if row.time_us is not None),
     ]
     taken = "" if most_tflops is None else f" Measured FFMA: {most_tflops:.1f} TFLOP/s."
     return "\n".join([*lines, "", caption(record) + taken])
 
 
-def _line(row: Row, most_tflops: float | None) -> str:
+def _line(row: Row, of_peak: bool, most_tflops: float | None) -> str:
+    peak = [percent(row.fraction_of_peak) if row.fraction_of_peak is not None else ""] if of_peak else []
     of_ceiling = [] if most_tflops is None else [percent(row.tflops / most_tflops) if row.tflops is not None else ""]
     cells = (
         _label(row),
         duration(row.time_us) if row.time_us is not None else "",
         f"{row.tflops:.2f}" if row.tflops is not None else "",
         share(row.ratio_to_baseline) if row.ratio_to_baseline is not None else "",
-        percent(row.fraction_of_peak) if row.fraction_of_peak is not None else "",
+        *peak,
         *of_ceiling,
         f"{row.gain_over_below:.2f}" if row.gain_over_below is not None else "",
         f"{row.registers}" if row.registers is not None else "",
@@ -66,7 +68,7 @@ def ladder_tables(records: Iterable[Record]) -> str:
     """Every ladder record that was timed: whole ladders first, then parts of one; the largest problem first."""
     known = list(records)
     timed = [r for r in known if r.command == "ladder" and any(row.time_us is not None for row in r.rows)]
-    timed.sort(key=lambda r: (len(r.rows) <= PART_ROWS, -r.rows[0].problem["m"]))
+    timed.sort(key=lambda r: (r.rows[0].track != "simt", len(r.rows) <= PART_ROWS, -r.rows[0].problem["m"]))
     return "\n\n".join(
         ladder_table(record, ceiling(known, record.environment["device"]["name"], "ceiling_ffma")) for record in timed
     )

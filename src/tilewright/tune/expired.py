@@ -107,7 +107,8 @@ def _recorded(records: Iterable[Record], now: Mapping[str, Any]) -> Iterator[Pre
         if record.command != "tune" or about.get("best") is None or not changed:
             continue
         best = record.rows[about["best"]]
-        sizes = {name: best.problem[name] for name in ("m", "n", "k", "layout", "dtype", "alpha", "beta")}
+        names = ("m", "n", "k", "layout", "dtype", "out_dtype", "alpha", "beta")
+        sizes = {name: best.problem[name] for name in names if name in best.problem}
         yield Premise(
             kind="recorded winner",
             rung=best.rung,

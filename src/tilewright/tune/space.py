@@ -97,7 +97,7 @@ def _refusal(config: Config, problem: Problem, arch: ArchSpec) -> str | None:
         return _words(broken)
     if config.results_per_thread >= min(arch.max_registers_per_thread, arch.max_registers_per_cta // config.threads):
         return ACCUMULATORS
-    failure = first_failure(config.rung.rules_of("problem"), config.scope.with_values(problem.names()))
+    failure = first_failure(config.rung.rules_of("problem"), config.problem_scope(problem))
     if failure is not None:
         return _words(failure.rule)
     try:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -48,7 +49,8 @@ class Mode:
 
     `c(k)` is the accepted error in units of G; up to `worst(k)` a result is accepted as suspect. Integer
     data are exact while operands stay within `largest_integer` and sums within `largest_sum`. `data` names
-    the random data the bound holds for; `exact_operands` says whether float32 operands enter unrounded.
+    the random data the bound holds for, wide ones within 2 to the power of ± `widest`; `exact_operands` says whether
+    float32 operands enter unrounded.
     """
 
     c: Callable[[int], float]
@@ -57,6 +59,7 @@ class Mode:
     largest_sum: int = 2**24
     data: tuple[str, ...] = RANDOM_DATA
     exact_operands: bool = True
+    widest: float = 20.0
 
 
 def _same(c: Callable[[int], float], largest_integer: int, **other: Any) -> Mode:
@@ -65,13 +68,22 @@ def _same(c: Callable[[int], float], largest_integer: int, **other: Any) -> Mode
 
 MODES = {
     "fp32": Mode(lambda k: min(k + 4, 8 * math.sqrt(k) + 4) * U, lambda k: (k + 4) * U, 2**12 - 1),
-    "fp16": _same(_tensor_core, 2**11),
-    "bf16": _same(_tensor_core, 2**8),
+    "fp16": _same(_tensor_core, 2**11, exact_operands=False, widest=3.0),
+    "bf16": _same(_tensor_core, 2**8, exact_operands=False),
     "tf32_rounded": _same(lambda k: 2 * 2.0**-11 + _tensor_core(k), 2**11, exact_operands=False),
     "tf32_truncated": _same(lambda k: 4 * 2.0**-11 + _tensor_core(k), 2**11, exact_operands=False),
     "fp8_promoted": _same(lambda k: 2.0**-9 + (k / 128 + 8) * U, 2**4, largest_sum=2**13),
     "fp8_fast": _same(lambda k: 2.0**-9, 2**4, largest_sum=2**13, data=("zero_mean",)),
 }
+
+
+MODE_OF = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""The mode of a kernel that multiplies elements of this type as they are and accumulates in float32."""
+
+
+def largest_finite(dtype: str) -> float:
+    """The largest finite value of a floating-point type, NumPy's own or of ml_dtypes."""
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def get_mode(name: str) -> Mode:

@@ -6,6 +6,7 @@ Owns the way between host operands and device memory. It compiles nothing and ju
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -28,9 +29,9 @@ class _Arrays:
         self._backend = backend
         self._kept: dict[tuple[str, int, int, bool], Memory] = {}
 
-    def upload(self, problem: Problem, name: str, data: Array, *, read_only: bool) -> Memory:
+    def upload(self, name: str, data: Array, *, alignment_bytes: int, read_only: bool) -> Memory:
         label = name if name == "bias" else name.upper()
-        alignment_bytes = problem.alignment_bytes * data.itemsize // ITEMSIZE_BYTES[problem.dtype]
+        alignment_bytes = max(alignment_bytes, data.itemsize)
         key = (label, data.nbytes, alignment_bytes, read_only)
         if key not in self._kept:
             self._kept[key] = self._backend.alloc(
@@ -65,15 +66,14 @@ def run_with(backend: Backend, launch: Launch) -> Run:
             flat["d"] = operands.d
         spans = {name: _span(problem, name, with_guards) for name in flat}
         inputs = "ab" if operands.in_place else "abc"
-        memories = {
-            name: device_arrays.upload(problem, name, array[spans[name]], read_only=name in inputs)
-            for name, array in flat.items()
-        }
-        offset_bytes = front_guard(problem) * operands.a.itemsize if with_guards else 0
-        addresses = {name: memory.address + offset_bytes for name, memory in memories.items()}
+        alignment_bytes = problem.alignment_bytes * operands.a.itemsize // ITEMSIZE_BYTES[problem.dtype]
+        upload = partial(device_arrays.upload, alignment_bytes=alignment_bytes)
+        memories = {name: upload(name, array[spans[name]], read_only=name in inputs) for name, array in flat.items()}
+        guard = front_guard(problem) if with_guards else 0
+        addresses = {name: memories[name].address + guard * array.itemsize for name, array in flat.items()}
         addresses.setdefault("d", addresses["c"])
         if operands.bias is not None:
-            addresses["bias"] = device_arrays.upload(problem, "bias", operands.bias, read_only=True).address
+            addresses["bias"] = upload("bias", operands.bias, read_only=True).address
         launch(problem, addresses)
         backend.synchronize()
         after = {name: _download(backend, memories[name], array, spans[name]) for name, array in flat.items()}

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.errors import UnknownName, WrongResult
 from tilewright.problem import Problem
-from tilewright.verify.accept import describe, get_mode, judge, judge_exact
+from tilewright.verify.accept import MODE_OF, Mode, describe, get_mode, judge, judge_exact
 from tilewright.verify.operands import (
     FINITE_POISON,
     PROBES,
@@ -103,55 +103,57 @@ class Verdict:
 
 
 def verify(
-    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str = "fp32"
+    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str | None = None
 ) -> Verdict:
     """Check `run` by the named layers ("all", or names in LAYERS) and keep every check.
 
     The integer layer runs every problem; the others take the deepest and the largest of them and set alpha and beta
-    themselves. Raises UnknownName for a layer or mode; what `run` raises (LaunchFailed) passes through.
+    themselves. `mode` left out is that of each problem's dtype. Raises UnknownName for a layer or mode; what `run`
+    raises (LaunchFailed) passes through.
     """
     return Verdict(tuple(checks(run, problems, layers=layers, mode=mode)))
 
 
 def checks(
-    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str = "fp32"
+    run: Run, problems: Iterable[Problem], *, layers: str | Iterable[str] = "all", mode: str | None = None
 ) -> Iterator[Check]:
     """The checks of `verify` one by one, each made when it is asked for. Same arguments and errors."""
     names = tuple(LAYERS) if layers == "all" else (layers,) if isinstance(layers, str) else tuple(layers)
     for name in names:
         if name not in LAYERS:
             raise UnknownName(f"layer {name!r}: no such layer; there are all, {', '.join(LAYERS)}")
-    get_mode(mode)
     chosen = list(problems)
+    if mode is not None:
+        get_mode(mode)
     for name in names if chosen else ():
         yield from LAYERS[name](run, chosen, mode)
 
 
-def integer(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
+def integer(run: Run, problems: list[Problem], mode: str | None) -> Iterator[Check]:
     """Layer 1. The float64 reference of integer data is exact, so equality is asked for."""
     for seed, problem in enumerate(problems):
         exact = _with_exact_scales(problem)
         yield check_case(run, make_case("integer", make_operands(exact, "integer", seed=seed, mode=mode), mode))
 
 
-def bound(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
+def bound(run: Run, problems: list[Problem], mode: str | None) -> Iterator[Check]:
     """Layer 2, plain and with alpha and beta that round."""
     for problem in _representatives(problems):
         for alpha, beta in ((1.0, 0.0), (ROUNDING_ALPHA, ROUNDING_BETA)):
-            for data in get_mode(mode).data:
+            for data in _mode(problem, mode).data:
                 operands = make_operands(replace(problem, alpha=alpha, beta=beta), data, mode=mode)
                 yield check_case(run, make_case("bound", operands, mode, exact=False))
 
 
-def probe(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
+def probe(run: Run, problems: list[Problem], mode: str | None) -> Iterator[Check]:
     """Layer 3. Probes that need more terms than the deepest problem has are left out."""
     deepest = replace(max(problems, key=lambda p: p.k), alpha=1.0, beta=0.0)
     for data, needs in PROBES.items():
-        if deepest.k >= needs.least_k and (get_mode(mode).exact_operands or not needs.needs_exact_operands):
+        if deepest.k >= needs.least_k and (_mode(deepest, mode).exact_operands or not needs.needs_exact_operands):
             yield check_case(run, make_case("probe", make_operands(deepest, data, mode=mode), mode))
 
 
-def special(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
+def special(run: Run, problems: list[Problem], mode: str | None) -> Iterator[Check]:
     """Layer 4. Integer data with NaN and infinities placed, so equality is asked for."""
     largest = max(problems, key=lambda p: p.flops)
     for alpha, beta, unread in ((0.0, 2.0, "ab"), (0.0, 0.0, "abc"), (1.0, 0.0, "c"), (-1.0, -0.0, "c")):
@@ -170,7 +172,7 @@ def special(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
     yield check_case(run, make_case("special", make_operands(shared, "integer", in_place=True, mode=mode), mode))
 
 
-def determinism(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]:
+def determinism(run: Run, problems: list[Problem], mode: str | None) -> Iterator[Check]:
     """Layer 5. Bits, not values: nothing about rounding may change between launches of one binary."""
     problem = replace(max(problems, key=lambda p: p.flops), alpha=ROUNDING_ALPHA, beta=ROUNDING_BETA)
     operands = make_operands(problem, "zero_mean", mode=mode)
@@ -183,14 +185,14 @@ def determinism(run: Run, problems: list[Problem], mode: str) -> Iterator[Check]
         yield Check("determinism", problem, operands.data, ok, detail, 0.0 if ok else math.inf)
 
 
-LAYERS: dict[str, Callable[[Run, list[Problem], str], Iterator[Check]]] = {
+LAYERS: dict[str, Callable[[Run, list[Problem], str | None], Iterator[Check]]] = {
     layer.__name__: layer for layer in (integer, bound, probe, special, determinism)
 }
 
 
-def make_case(layer: str, operands: Operands, mode: str = "fp32", *, exact: bool = True) -> Case:
+def make_case(layer: str, operands: Operands, mode: str | None = None, *, exact: bool = True) -> Case:
     """A launch to be checked, its reference computed now: bit for bit where `exact`, else within `mode`'s bound."""
-    return Case(layer, operands, reference(operands), mode, exact)
+    return Case(layer, operands, reference(operands), mode or MODE_OF[operands.problem.dtype], exact)
 
 
 def check_case(run: Run, case: Case) -> Check:
@@ -248,6 +250,10 @@ def _representatives(problems: list[Problem]) -> list[Problem]:
     """The deepest and the largest problem, once if they are one."""
     deepest, largest = max(problems, key=lambda p: p.k), max(problems, key=lambda p: p.flops)
     return [deepest] if deepest == largest else [deepest, largest]
+
+
+def _mode(problem: Problem, mode: str | None) -> Mode:
+    return get_mode(mode or MODE_OF[problem.dtype])
 
 
 def _unit_scales(problem: Problem) -> Problem:

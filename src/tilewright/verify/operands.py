@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tilewright.errors import InvalidProblem, UnknownName
 from tilewright.problem import Problem
-from tilewright.verify.accept import MODES, Array, BoolArray, Mode, get_mode
+from tilewright.verify.accept import MODE_OF, Array, BoolArray, Mode, get_mode, largest_finite
 
 GUARD = 64
 CANARY = -1.0e10
@@ -111,27 +111,28 @@ def make_operands(
     seed: int = 0,
     padding: float = CANARY,
     poison: float = NAN_POISON,
-    mode: str = "fp32",
+    mode: str | None = None,
     in_place: bool = False,
 ) -> Operands:
     """Operands holding `data`, one of the names in DATA, the same for the same seed.
 
-    `padding` fills guards and row padding of the inputs, the canary always those of D. `in_place` makes D
-    the buffer of C, which then isn't poisoned. Raises UnknownName; InvalidProblem where integers cannot be exact.
+    `padding` fills guards and row padding of the inputs, the canary always those of D. `in_place` makes D the buffer
+    of C, which then isn't poisoned. `mode` is the problem's dtype's own where it isn't named. Raises UnknownName;
+    InvalidProblem where integers cannot be exact.
     """
     if data not in DATA:
         raise UnknownName(f"data {data!r}: no such data; there are {', '.join(DATA)}")
     rng = np.random.default_rng(seed)
-    fill, limits = DATA[data], get_mode(mode)
+    fill, limits = DATA[data], get_mode(mode or MODE_OF[problem.dtype])
     flat: dict[str, Array] = {}
     for operand in "abc":
         dtype = problem.out_dtype if operand == "c" else problem.dtype
         pad = CANARY if operand == "c" and in_place else padding
-        flat[operand] = np.full(flat_size(problem, operand), pad, dtype=dtype)
+        flat[operand] = np.full(flat_size(problem, operand), _within(dtype, pad), dtype=dtype)
         view = logical_view(problem, operand, flat[operand])
         view[...] = fill(problem, limits, operand, view.shape, rng)
-    d = np.full(flat_size(problem, "d"), CANARY, dtype=problem.out_dtype)
-    poison_array = np.asarray(poison, dtype=d.dtype)
+    d = np.full(flat_size(problem, "d"), _within(problem.out_dtype, CANARY), dtype=problem.out_dtype)
+    poison_array = np.asarray(_within(problem.out_dtype, poison), dtype=d.dtype)
     logical_view(problem, "d", d)[...] = poison_array
     bias = None
     if problem.epilogue.needs_bias:
@@ -140,27 +141,36 @@ def make_operands(
     return Operands(problem, name, flat["a"], flat["b"], flat["c"], flat["c"] if in_place else d, bias, poison_array)
 
 
+def _within(dtype: str, value: float) -> float:
+    """The value, or the largest finite one of its sign where the type holds no more. NaN stays."""
+    limit = largest_finite(dtype)
+    return min(max(value, -limit), limit) if not math.isnan(value) else value
+
+
 def is_exact_scale(value: float) -> bool:
     """Whether integer data stay exact under this alpha or beta: a small multiple of a small power of two."""
     return math.isfinite(value) and abs(value) <= SCALE_LIMIT and (value / SCALE_STEP).is_integer()
 
 
-def integer_bounds(problem: Problem, mode: Mode = MODES["fp32"]) -> dict[str, int]:
+def integer_bounds(problem: Problem, mode: Mode | None = None) -> dict[str, int]:
     """Largest magnitude by operand so that every partial sum, in any order, is exact in the accumulator.
 
     Keeps k·|a|·|b| and, counted in the smallest unit alpha and beta bring in, |alpha|·k·|a|·|b| + |beta|·|c|
-    + |bias| within the mode's largest exact sum. Raises InvalidProblem where not even ±1 is.
+    + |bias| within the mode's largest exact sum, and what D holds within its type. Raises InvalidProblem where not
+    even ±1 is.
     """
+    mode = mode or get_mode(MODE_OF[problem.dtype])
+    largest_sum = int(min(mode.largest_sum, largest_finite(problem.out_dtype)))
     alpha, beta = problem.alpha, problem.beta
     if not (is_exact_scale(alpha) and is_exact_scale(beta)):
         raise InvalidProblem(f"alpha={alpha}, beta={beta}: integer data need multiples of 1/16 up to 16; use 1 or 0.5")
     units = max(alpha.as_integer_ratio()[1], beta.as_integer_ratio()[1])
     others = (1 if problem.reads_c else 0) + (1 if problem.epilogue.needs_bias else 0)
-    share = mode.largest_sum // 8
-    product = int((mode.largest_sum - others * share) / max(abs(alpha) * units, 1.0)) // max(problem.k, 1)
+    share = largest_sum // 8
+    product = int((largest_sum - others * share) / max(abs(alpha) * units, 1.0)) // max(problem.k, 1)
     a = min(math.isqrt(product), mode.largest_integer)
     if a < 1:
-        raise InvalidProblem(f"k={problem.k}: sums of ±1 exceed {mode.largest_sum} and are not exact; use a smaller k")
+        raise InvalidProblem(f"k={problem.k}: sums of ±1 exceed {largest_sum} and are not exact; use a smaller k")
     c = int(share / max(abs(beta) * units, 1.0))
     return {
         "a": a,
@@ -185,7 +195,8 @@ def _positive(problem: Problem, mode: Mode, operand: str, shape: Shape, rng: np.
 
 
 def _wide_range(problem: Problem, mode: Mode, operand: str, shape: Shape, rng: np.random.Generator) -> Array:
-    return rng.choice((-1.0, 1.0), size=shape) * np.exp2(rng.uniform(-20.0, 20.0, size=shape))
+    widest = min(mode.widest, get_mode(MODE_OF[problem.out_dtype]).widest)
+    return rng.choice((-1.0, 1.0), size=shape) * np.exp2(rng.uniform(-widest, widest, size=shape))
 
 
 def _terms(by_operand: Callable[[int], dict[str, npt.NDArray[np.float64]]]) -> Fill:

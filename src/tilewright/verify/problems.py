@@ -5,28 +5,38 @@ Owns sizes, strides and scales. It knows a kernel only by its CTA tile, its stag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count, permutations
+from itertools import count, cycle, permutations
 from typing import Any
 
 from tilewright.errors import InvalidProblem
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 
 SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
-GUARDED_PADDING = {"a": 1, "b": 1, "c": 2, "d": 1}
-UNGUARDED_PADDING = {"a": 4, "b": 8, "c": 12, "d": 4}
-VECTOR_ELEMENTS = 4
+PADDING = {"a": 1, "b": 2, "c": 3, "d": 1}
+VECTOR_BYTES = 16
 DEEP_K = 40009
 
 
-def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, layout: str = "NN") -> list[Problem]:
+def problem_set(
+    *,
+    guarded: bool,
+    tile: tuple[int, int, int],
+    stages: int = 1,
+    layout: str = "NN",
+    kinds: Sequence[ProblemKind] = (),
+    row_bytes: int = 0,
+) -> list[Problem]:
     """About 30 problems for a kernel with CTA tile (BM, BN, BK) and a pipeline of `stages`.
 
     Every size is near the tile's, so that a CPU runs them in milliseconds. Between them they have each pair of alpha
     and beta of {0, 1, -1, 0.5, 2}, k = 0, a batch, a broadcast operand, padded and unpadded rows. A guarded kernel
     gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
     need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
-    and 3, with rows and addresses 16-byte aligned. Float32 elements.
+    and 3, with rows and addresses 16-byte aligned. `kinds` are layouts and dtypes that the problems have in turn;
+    without them all are of float32 elements, stored as `layout` says. `row_bytes`, where it is more, is what rows and
+    addresses are aligned to.
 
     Raises InvalidProblem for a tile or stages below 1.
     """
@@ -37,17 +47,32 @@ def problem_set(*, guarded: bool, tile: tuple[int, int, int], stages: int = 1, l
     sizes += [sizes[-1]] * max(0, len(nonzero) - len(sizes)) + [sizes[-1]] * len(SCALES)
     scales = [nonzero[index % len(nonzero)] for index in range(len(sizes) - len(SCALES))]
     scales += [(0.0, beta) for beta in SCALES]
-    padding = GUARDED_PADDING if guarded else UNGUARDED_PADDING
+    of_kind = cycle(kinds or [ProblemKind(layout)])
     problems = []
     for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
-        problem = Problem(m=m, n=n, k=k, layout=layout, alpha=alpha, beta=beta)
+        problem = Problem(m=m, n=n, k=k, alpha=alpha, beta=beta, **next(of_kind)._asdict())
+        least_bytes = max(row_bytes, ITEMSIZE_BYTES[problem.dtype] if guarded else VECTOR_BYTES)
+        granule = least_bytes // ITEMSIZE_BYTES[problem.dtype]
+        padding = {name: rows * granule for name, rows in PADDING.items()}
         tight = index % 4 == 3
-        problems.append(
-            _with_rows(problem, dict.fromkeys("abcd", 0) if tight else padding, 1 if guarded else VECTOR_ELEMENTS)
-        )
+        problems.append(_with_rows(problem, dict.fromkeys("abcd", 0) if tight else padding, granule))
     batched = replace(problems[0], batch=3, batch_stride_a=-1, batch_stride_b=-1, batch_stride_c=-1, batch_stride_d=-1)
-    spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 if guarded else VECTOR_ELEMENTS)
+    granule = batched.alignment_bytes // ITEMSIZE_BYTES[batched.dtype]
+    spread = _spread(replace(batched, alpha=1.0, beta=2.0), 3 * granule if guarded else granule)
     return [*problems, spread, replace(spread, batch_stride_b=0)]
+
+
+def covering_kinds(layouts: Sequence[str], dtypes: Sequence[str], out_dtypes: Sequence[str]) -> list[ProblemKind]:
+    """Kinds in which every two of layout, dtype and out_dtype stand together at least once; the first of each first.
+
+    As many as there are layouts times the longer list of types: each layout meets every out_dtype, the dtypes turning.
+    """
+    turns = max(len(dtypes), len(out_dtypes))
+    return [
+        ProblemKind(layout, dtypes[(turn + row) % len(dtypes)], out_dtypes[turn % len(out_dtypes)])
+        for row, layout in enumerate(layouts)
+        for turn in range(turns)
+    ]
 
 
 def deep_problem(*, guarded: bool, tile: tuple[int, int, int]) -> Problem:

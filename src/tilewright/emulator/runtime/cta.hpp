@@ -279,9 +279,8 @@ class Cta final : public Threads, public Resident {
 
   template <typename Predicate>
   bool wake_where(int first, int last, Predicate goes_on) {
-    bool descending = launch_.order == Order::descending, any = false;
-    for (int i = first; i < last; ++i) {
-      int thread = descending ? first + last - 1 - i : i;
+    bool any = false;
+    for (int thread = first; thread < last; ++thread) {
       Wait& wait = threads_[thread].wait;
       if (!goes_on(wait)) continue;
       wait.kind = WaitKind::none;

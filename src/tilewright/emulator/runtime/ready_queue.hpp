@@ -1,5 +1,6 @@
 // The threads of a CTA that can run, in the order in which they will. Owns the order alone: groups come in as the
-// schedule says, and under a random one any of them may be next.
+// schedule says, and under a random one any of them may be next. Under the descending one those that are woken go first:
+// a warp runs as far ahead of the others as it can, where otherwise all keep step.
 #pragma once
 
 #include <string.h>
@@ -19,7 +20,7 @@ class ReadyQueue {
 
   bool empty() const { return first_ == end_; }
   void clear() { first_ = end_ = 0; }
-  void push(int thread) { at(end_++) = thread; }
+  void push(int thread) { (order_ == Order::descending ? at(--first_) : at(end_++)) = thread; }
 
   // `threads` are all that the CTA has, and the queue is empty.
   void push_all(const std::vector<int>& threads) {
@@ -39,7 +40,7 @@ class ReadyQueue {
   }
 
   // The thread that is `ahead` places behind the next one, or -1.
-  int peek(size_t ahead) { return first_ + ahead < end_ ? at(first_ + ahead) : -1; }
+  int peek(size_t ahead) { return ahead < end_ - first_ ? at(first_ + ahead) : -1; }
 
  private:
   int& at(size_t place) { return ring_[place & (ring_.size() - 1)]; }

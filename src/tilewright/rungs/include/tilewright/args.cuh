@@ -1,5 +1,6 @@
-// The one argument of every CUDA-core kernel, passed by value. `run/args.py` is its host side.
-// Sizes and leading dimensions in elements; matrices row-major; `Scalar` is chosen before this text.
+// The one argument of every kernel, passed by value. `run/args.py` is its host side. Sizes and leading dimensions in
+// elements; matrices row-major; `Scalar`, the element of A and B, and `Output`, that of C and D, stand before this
+// text.
 #pragma once
 
 #include "tilewright/platform.cuh"
@@ -10,8 +11,8 @@ struct GemmArgs {
   int m, n, k, batch;
   const Scalar::storage* a;
   const Scalar::storage* b;
-  const Scalar::storage* c;
-  Scalar::storage* d;
+  const Output::storage* c;
+  Output::storage* d;
   long long lda, ldb, ldc, ldd;
   long long batch_stride_a, batch_stride_b, batch_stride_c, batch_stride_d;
   Scalar::accumulate alpha, beta;

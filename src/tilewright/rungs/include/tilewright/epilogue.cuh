@@ -31,25 +31,30 @@ __device__ __forceinline__ void write_result(const GemmArgs& args, int row, int 
   Scalar::accumulate x = Scalar::mul(args.alpha, acc);
   if (reads_c<MODE>(args)) {
     const auto* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;
-    x = scale_and_add(args, acc, Scalar::load(c));
+    x = scale_and_add(args, acc, Output::load(c));
   }
   auto* d = args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col;
-  *d = Scalar::round(Epilogue::apply(x, col, args));
+  *d = Output::round(Epilogue::apply(x, col, args));
 }
 
-// Four neighbouring results of one row; col, the leading dimensions and the bases are multiples of four elements.
+// COUNT neighbouring results of one row; col, the leading dimensions and the bases are multiples of COUNT elements.
+template <int MODE, int COUNT>
+__device__ __forceinline__ void write_results(const GemmArgs& args, int row, int col, const Scalar::accumulate* acc) {
+  Vec<Output::storage, COUNT> c{};
+  if (reads_c<MODE>(args)) c = load_word<COUNT>(args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col);
+  Vec<Output::storage, COUNT> out;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    Scalar::accumulate x = Scalar::mul(args.alpha, acc[i]);
+    if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Output::widen(c[i]));
+    out[i] = Output::round(Epilogue::apply(x, col + i, args));
+  }
+  store_word(args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col, out);
+}
+
 template <int MODE>
 __device__ __forceinline__ void write_results4(const GemmArgs& args, int row, int col, const Scalar::accumulate* acc) {
-  Vec4<Scalar::storage> c{};
-  if (reads_c<MODE>(args)) c = load4(args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col);
-  Vec4<Scalar::storage> out;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    Scalar::accumulate x = Scalar::mul(args.alpha, acc[i]);
-    if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Scalar::widen(c[i]));
-    out[i] = Scalar::round(Epilogue::apply(x, col + i, args));
-  }
-  store4(args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col, out);
+  write_results<MODE, 4>(args, row, col, acc);
 }
 
 }  // namespace tilewright

@@ -6,11 +6,11 @@
 
 namespace tilewright {
 
-// COUNT elements in one word: 4-byte ones in 8 or 16 bytes. The emulator also takes 8-byte elements, of which four are
-// 32 bytes, aligned to 16 as the arrays are. Indexed with constants (unrolled), they stay in registers.
+// COUNT elements in one word of 2, 4, 8 or 16 bytes. The emulator also takes 8-byte elements, of which four are 32
+// bytes, aligned to 16 as the arrays are. Indexed with constants (unrolled), they stay in registers.
 template <typename T, int COUNT>
 struct alignas(COUNT * sizeof(T) < 16 ? COUNT * sizeof(T) : 16) Vec {
-  static_assert(sizeof(T) == 4 || (TILEWRIGHT_EMULATED && sizeof(T) == 8), "an access holds two or four elements");
+  static_assert(COUNT * sizeof(T) <= 16 || (TILEWRIGHT_EMULATED && sizeof(T) == 8), "an access is of 16 bytes at most");
   T elements[COUNT];
 
   __device__ __forceinline__ T& operator[](int i) { return elements[i]; }
@@ -26,6 +26,8 @@ template <int bytes>
 struct WordOf;
 
 #if TILEWRIGHT_EMULATED
+typedef unsigned short Word2 __attribute__((may_alias));
+typedef unsigned Word4 __attribute__((may_alias));
 typedef unsigned Word8 __attribute__((vector_size(8), may_alias));
 typedef unsigned Word16 __attribute__((vector_size(16), may_alias));
 typedef unsigned Word32 __attribute__((vector_size(32), aligned(16), may_alias));
@@ -34,10 +36,20 @@ struct WordOf<32> {
   using type = Word32;
 };
 #else
+using Word2 = unsigned short;
+using Word4 = unsigned;
 using Word8 = uint2;
 using Word16 = uint4;
 #endif
 
+template <>
+struct WordOf<2> {
+  using type = Word2;
+};
+template <>
+struct WordOf<4> {
+  using type = Word4;
+};
 template <>
 struct WordOf<8> {
   using type = Word8;
@@ -47,12 +59,19 @@ struct WordOf<16> {
   using type = Word16;
 };
 
+// One access of COUNT elements from or to an address that is a multiple of their size.
 template <int COUNT, typename T>
 __device__ __forceinline__ Vec<T, COUNT> load_word(const T* address) {
   using Word = typename WordOf<COUNT * sizeof(T)>::type;
   Vec<T, COUNT> value;
   *reinterpret_cast<Word*>(value.elements) = *reinterpret_cast<const Word*>(address);
   return value;
+}
+
+template <int COUNT, typename T>
+__device__ __forceinline__ void store_word(T* address, const Vec<T, COUNT>& value) {
+  using Word = typename WordOf<COUNT * sizeof(T)>::type;
+  *reinterpret_cast<Word*>(address) = *reinterpret_cast<const Word*>(value.elements);
 }
 
 // One access of 8 bytes from `address`, which must be 8-byte aligned.
@@ -82,8 +101,7 @@ __device__ __forceinline__ Vec4<T> load4_l2(const T* address) {
 // One access of 16 bytes to `address`, which must be 16-byte aligned.
 template <typename T>
 __device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
-  using Word = typename WordOf<4 * sizeof(T)>::type;
-  *reinterpret_cast<Word*>(address) = *reinterpret_cast<const Word*>(value.elements);
+  store_word(address, value);
 }
 
 // Asynchronous copies. A thread issues copies, closes a group with cp_async_commit, and waits until at most

@@ -1,20 +1,19 @@
 // Scalar traits: what a kernel's element is in memory and in the accumulator, and its arithmetic.
-// A kernel names only `Scalar`, so another type (or an exact field) is a new struct here, not a new kernel.
+// A kernel names only `Scalar`, its operands' element, and `Output`, that of C and D. Another type (or an exact field)
+// is a new struct here, not a new kernel.
 #pragma once
 
 #include "tilewright/platform.cuh"
+#if TILEWRIGHT_EMULATED
+#include "half.hpp"
+#endif
 
 namespace tilewright {
 
-struct F32 {
-  using storage = float;
+struct Float32Arithmetic {
   using accumulate = float;
 
   static __device__ __forceinline__ accumulate zero() { return 0.0f; }
-  static __device__ __forceinline__ storage storage_zero() { return 0.0f; }
-  static __device__ __forceinline__ accumulate load(const storage* p) { return *p; }
-  static __device__ __forceinline__ accumulate widen(storage x) { return x; }
-  static __device__ __forceinline__ storage round(accumulate x) { return x; }
 
   // Each result is rounded once: contraction never decides bits, so GPU and host agree.
   static __device__ __forceinline__ accumulate fma(accumulate a, accumulate b, accumulate c) {
@@ -23,6 +22,76 @@ struct F32 {
   static __device__ __forceinline__ accumulate mul(accumulate a, accumulate b) { return __fmul_rn(a, b); }
   static __device__ __forceinline__ accumulate add(accumulate a, accumulate b) { return __fadd_rn(a, b); }
   static __device__ __forceinline__ accumulate relu(accumulate x) { return x < 0.0f ? 0.0f : x; }  // keeps NaN
+};
+
+struct F32 : Float32Arithmetic {
+  using storage = float;
+
+  static __device__ __forceinline__ storage storage_zero() { return 0.0f; }
+  static __device__ __forceinline__ accumulate load(const storage* p) { return *p; }
+  static __device__ __forceinline__ accumulate widen(storage x) { return x; }
+  static __device__ __forceinline__ storage round(accumulate x) { return x; }
+};
+
+// 16-bit elements, accumulated in float32 and rounded once, to nearest, ties to even. Storage has no arithmetic.
+struct F16 : Float32Arithmetic {
+  struct storage {
+    unsigned short bits;
+  };
+
+  static __device__ __forceinline__ storage storage_zero() { return {0}; }
+  static __device__ __forceinline__ accumulate load(const storage* p) { return widen(*p); }
+#if TILEWRIGHT_EMULATED
+  static inline accumulate widen(storage x) {
+    __half half;
+    half.bits = x.bits;
+    return half;
+  }
+  static inline storage round(accumulate x) { return {__half(x).bits}; }
+#else
+  static __device__ __forceinline__ accumulate widen(storage x) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+    return value;
+  }
+  static __device__ __forceinline__ storage round(accumulate x) {
+    storage value;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
+    return value;
+  }
+#endif
+};
+
+struct BF16 : Float32Arithmetic {
+  struct storage {
+    unsigned short bits;
+  };
+
+  static __device__ __forceinline__ storage storage_zero() { return {0}; }
+  static __device__ __forceinline__ accumulate load(const storage* p) { return widen(*p); }
+#if TILEWRIGHT_EMULATED
+  static inline accumulate widen(storage x) {
+    unsigned pattern = unsigned{x.bits} << 16;
+    accumulate value;
+    __builtin_memcpy(&value, &pattern, sizeof value);
+    return value;
+  }
+  static inline storage round(accumulate x) {
+    unsigned pattern;
+    __builtin_memcpy(&pattern, &x, sizeof pattern);
+    if (x != x) return {0x7FFF};
+    return {static_cast<unsigned short>((pattern + 0x7FFF + (pattern >> 16 & 1)) >> 16)};
+  }
+#else
+  static __device__ __forceinline__ accumulate widen(storage x) {
+    return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
+  }
+  static __device__ __forceinline__ storage round(accumulate x) {
+    storage value;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
+    return value;
+  }
+#endif
 };
 
 #if TILEWRIGHT_EMULATED
