@@ -1,6 +1,6 @@
 // The threads of a CTA that can run, in the order in which they will. Owns the order alone: groups come in as the
-// schedule says, and under a random one any of them may be next. Under the descending one those that are woken go first:
-// a warp runs as far ahead of the others as it can, where otherwise all keep step.
+// schedule says, and under a random one any of them may be next. Under the descending one those that are woken go
+// first: a warp runs as far ahead of the others as it can, where otherwise all keep step.
 #pragma once
 
 #include <string.h>
