@@ -91,8 +91,12 @@ def test_configs_that_the_problem_does_not_fit_are_rejected_by_that_rule():
 def test_a_config_is_checked_on_the_very_binary_that_is_timed():
     for rung in all_rungs().values():
         config = rung_config(rung)
-        for problem in (PROBLEM, dataclasses.replace(PROBLEM, alpha=2.0, beta=1.0)):
+        usual = Problem(m=PROBLEM.m, n=PROBLEM.n, k=PROBLEM.k, **rung.requires.usual._asdict())
+        for problem in (usual, dataclasses.replace(usual, alpha=2.0, beta=1.0)):
             checked = check_problems(config, problem)
+            assert all(small.kind == problem.kind for small in checked)
+            for small in checked:
+                config.require_problem(small)
             texts = {kernel_source(config, small).text for small in checked}
             assert kernel_source(config, problem).text in texts, rung.name
             assert all(small.flops < 1e9 for small in checked)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tilewright.arch import get_arch
@@ -29,9 +30,8 @@ def check_problems(config: Config, problem: Problem) -> list[Problem]:
     """
     guarded = bool(config.problem_constants(problem)["GUARDED"])
     sizes = [guarded] if config.rung.unguarded_when is None or guarded else [False, True]
-    chosen = [
-        problem_set(guarded=odd, tile=config.tile, stages=config.stages, layout=problem.layout)[0] for odd in sizes
-    ]
+    set_of = partial(problem_set, kinds=[problem.kind], row_bytes=config.rung.requires.row_bytes)
+    chosen = [set_of(guarded=odd, tile=config.tile, stages=config.stages)[0] for odd in sizes]
     return [replace(p, alpha=problem.alpha, beta=problem.beta, epilogue=problem.epilogue) for p in chosen]
 
 
