@@ -298,6 +298,8 @@ def test_a_sceptic_finds_all_of_the_environment(whole):
         for value in leaves(source.record.environment):
             if isinstance(value, str):
                 assert value in whole.words
+            elif isinstance(value, list) and value and isinstance(value[0], str):
+                assert all(each in whole.words for each in value)
             elif isinstance(value, list) and value:
                 assert f"{min(value):g} to {max(value):g}" in whole.words
     for told in ("0.0011", "1.0002 [0.9989, 1.0011]", "A/A floor 0.11%", "steady · cold"):
