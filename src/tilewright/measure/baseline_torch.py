@@ -77,7 +77,7 @@ class TorchBaseline:
         tensor = self._torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         if tensor.data_ptr() != address:
             raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
-        return tensor.view(getattr(self._torch, problem.dtype))
+        return tensor if problem.dtype == "float32" else tensor.view(getattr(self._torch, problem.dtype))
 
 
 def array_interface(problem: Problem, operand: str, address: int) -> dict[str, Any]:

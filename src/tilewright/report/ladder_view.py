@@ -13,7 +13,7 @@ from tilewright.report.samples_view import samples_part
 from tilewright.report.svg import Scale, line, rect
 
 LEAD = (
-    "Each bar is a rung's speed as a share of cuBLAS in IEEE float32, measured in the same rounds; the longer the "
+    "Each bar is a rung's speed as a share of cuBLAS (never with TF32), measured in the same rounds; the longer the "
     "faster. The bracket is the 95% interval of the median paired ratio. The tick at the bar's end is that interval "
     "drawn to scale: where it is a single stroke, the interval is narrower than the stroke. Percentages of different "
     "records do not compare: cuBLAS itself moves between sessions."

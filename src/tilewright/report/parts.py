@@ -136,7 +136,8 @@ def heading_of(source: Source) -> str:
     """What a record is of: sizes, type and card."""
     sizes = dict.fromkeys(sized(row) for row in source.record.rows if sized(row))
     dtypes = dict.fromkeys(str(row.problem["dtype"]) for row in source.record.rows if "dtype" in row.problem)
-    what = " ".join([*([", ".join(sizes)] if len(sizes) < 4 else [f"{len(sizes)} sizes"]), *dtypes])
+    told = [", ".join(sizes)] if len(sizes) < 4 else [f"{len(sizes)} sizes"]
+    what = " ".join([*told, *(dtype for dtype in dtypes if dtype not in told[0])])
     return f"{what} on {source.device}" if what else source.device
 
 

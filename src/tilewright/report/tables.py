@@ -27,7 +27,7 @@ def caption(record: Record) -> str:
 
 def ladder_table(record: Record, ffma: Row | None = None) -> str:
     """One ladder record as a Markdown table with its caption; beside the peak the measured `ffma` ceiling, if any."""
-    of_peak = any(row.fraction_of_peak is not None for row in record.rows)
+    of_peak = record.rows[0].problem.get("dtype", "float32") == "float32"
     most_tflops = None if ffma is None or not of_peak else ffma.tflops
     measured = "" if most_tflops is None else " % of measured FFMA |"
     lines = [
