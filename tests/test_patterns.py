@@ -16,8 +16,7 @@ from tilewright.compile.host import host_source
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.traced import compile_traced
 from tilewright.emulator.banks import wavefronts
-from tilewright.errors import Missing
-from tilewright.facts.disassemble import disassemble, nvdisasm
+from tilewright.facts.disassemble import disassemble
 from tilewright.run.tracing import TracingBackend
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -82,16 +81,8 @@ def test_patterns_lie_aligned_within_the_memory_they_are_given():
         assert all(at % unit == 0 and 0 <= at <= REACH_BYTES - unit for at in pattern.offsets if at != IDLE), pattern
 
 
-@pytest.fixture(scope="module")
-def needs_nvdisasm():
-    try:
-        nvdisasm()
-    except Missing as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize(("entry", "width_bytes"), KERNELS)
-@pytest.mark.usefixtures("needs_nvdisasm")
+@pytest.mark.usefixtures("with_nvdisasm")
 def test_a_pattern_is_one_instruction_of_its_width_on_a_gpu(entry, width_bytes):
     code = disassemble(compile_cubin(pattern_source(entry, width_bytes), get_arch("sm_90a")))
     accesses = [i for i in code if i.opcode in ("LDG", "STG", "LDS", "STS", "LDSM")]
