@@ -15,10 +15,11 @@ from tilewright.cli import app
 from tilewright.errors import InvalidInput, LaunchFailed
 from tilewright.lab import gpu_environment as environment_module
 from tilewright.lab.gpu_environment import gpu_environment
-from tilewright.lab.measuring import BASELINE, fill_times
+from tilewright.lab.measuring import fill_times
 from tilewright.lab.notes import measurement_notes
 from tilewright.measure import ClockReading, Samples
 from tilewright.measure import ring as ring_module
+from tilewright.measure.baseline import BASELINE
 from tilewright.measure.graph import Replay
 from tilewright.measure.ring import OperandRing
 from tilewright.problem import Problem

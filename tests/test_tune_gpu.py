@@ -11,12 +11,13 @@ from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import WrongResult
 from tilewright.lab.verifying import host_binary
 from tilewright.measure import ClockReading
+from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.tune import final_rounds, launcher
 from tilewright.tune import gpu as tune_gpu
 from tilewright.tune.context import problem_fields
-from tilewright.tune.final_rounds import BASELINE, measure_on_gpu
+from tilewright.tune.final_rounds import measure_on_gpu
 from tilewright.tune.gpu import GpuScreen
 from tilewright.verify.layers import Check, Verdict
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tilewright.compile.binary import Binary
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem, UnknownName, WrongResult
-from tilewright.problem import Problem
+from tilewright.problem import Problem, ProblemKind
 from tilewright.run.args import GemmArgs
 from tilewright.run.protocol import Grid
 from tilewright.verify import (
@@ -97,7 +97,7 @@ def test_a_right_product_passes_every_layer(problems, accumulate):
 
 @pytest.mark.parametrize("layout", ["NT", "TN", "TT"])
 def test_transposed_layouts_and_epilogues_pass(layout):
-    problems = problem_set(guarded=True, tile=(8, 8, 4), layout=layout)
+    problems = problem_set(guarded=True, tile=(8, 8, 4), kinds=[ProblemKind(layout)])
     with_epilogue = [replace(problem, epilogue=Epilogue(("bias", "relu"))) for problem in problems]
     verify(numpy_run(), with_epilogue).raise_if_wrong()
 

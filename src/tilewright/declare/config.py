@@ -146,7 +146,7 @@ class Config:
 
     def grid(self, problem: Problem, *, sm_count: int = 1) -> tuple[int, int, int]:
         """CTAs per grid dimension for `problem`. Raises InvalidProblem where a dimension is beyond CUDA's limit."""
-        grid = _triple(self.rung.launch.grid, self.scope.with_values({**problem.names(), "sm_count": sm_count}))
+        grid = _triple(self.rung.launch.grid, self.problem_scope(problem).with_values({"sm_count": sm_count}))
         for axis, count, limit in zip("xyz", grid, MAX_GRID, strict=True):
             if count > limit:
                 raise InvalidProblem(
@@ -184,7 +184,7 @@ class Config:
         requires, name = self.rung.requires, self.rung.name
         if problem.layout not in requires.layouts:
             raise InvalidProblem(f"{name}: layout={problem.layout}: takes {', '.join(requires.layouts)} only")
-        for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes or requires.dtypes)):
+        for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes)):
             if getattr(problem, kind) not in takes:
                 raise InvalidProblem(f"{name}: {kind}={getattr(problem, kind)}: takes {', '.join(takes)} only")
         failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))

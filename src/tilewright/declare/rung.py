@@ -117,15 +117,13 @@ class Requires:
     out_dtypes: tuple[str, ...] = ()
     row_bytes: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "out_dtypes", self.out_dtypes or self.dtypes)
+
     @property
     def usual(self) -> ProblemKind:
         """The kind of problem that is meant where none is named."""
-        return ProblemKind(self.layouts[0], self.dtypes[0], (self.out_dtypes or self.dtypes)[0])
-
-    def takes(self, kind: ProblemKind) -> bool:
-        """Whether a problem may be of this kind."""
-        out_dtypes = self.out_dtypes or self.dtypes
-        return kind.layout in self.layouts and kind.dtype in self.dtypes and kind.out_dtype in out_dtypes
+        return ProblemKind(self.layouts[0], self.dtypes[0], self.out_dtypes[0])
 
     features: frozenset[str] = frozenset()
 

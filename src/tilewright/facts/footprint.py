@@ -48,7 +48,7 @@ def warp_accesses(config: Config, problem: Problem) -> list[WarpAccess]:
 def lane_offsets(item: Footprint, config: Config, problem: Problem) -> list[int]:
     """The first element of each lane's access, lane 0 first."""
     width = config.block[0]
-    names = config.scope.with_values(problem.names())
+    names = config.problem_scope(problem)
     return [
         item.offset.evaluate(names.with_values({"lane": lane, "tx": lane % width, "ty": lane // width}))
         for lane in range(WARP)

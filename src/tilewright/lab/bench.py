@@ -14,8 +14,9 @@ from tilewright.errors import NoDevice
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.ladder import cases_at_size, cases_bytes, require_memory, verified_at_size
-from tilewright.lab.measuring import BASELINE, Effort, baseline_row, peak_tflops
+from tilewright.lab.measuring import Effort, baseline_row, peak_tflops
 from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure
+from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Row
@@ -94,8 +95,9 @@ class GpuBench:
 
     def environment(self, samples: Samples | None) -> dict[str, Any]:
         """See `trial.Bench`."""
-        named = f"{self._baseline.name}, {self._baseline.version}" if self._baseline is not None else None
-        return gpu_environment(self._gpu, samples, self._clocks.reason, data=DATA, cache=self._cache, baseline=named)
+        return gpu_environment(
+            self._gpu, samples, self._clocks.reason, data=DATA, cache=self._cache, baseline=told(self._baseline)
+        )
 
     def _launch(self, problem: Problem, addresses: dict[str, int]) -> None:
         candidate = self._checked

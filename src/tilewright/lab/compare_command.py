@@ -14,11 +14,10 @@ from tilewright.lab.comparing import Sides, candidates, compared, trial_of
 from tilewright.lab.measuring import Effort
 from tilewright.lab.notes import measurement_notes
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import Sizes, sized_problem, usual_kind
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, sized_problem, usual_kind
 from tilewright.lab.trial_table import print_trial
 from tilewright.record import Record, Row
 
-DEFAULT_SIZES = (4096, 4096, 4096)
 REFUSALS = {"InvalidConfig", "InvalidProblem"}
 
 

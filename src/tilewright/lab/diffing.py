@@ -16,12 +16,11 @@ from tilewright.facts.counts import counts
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
-from tilewright.lab.settings import Sizes, parse_side_settings, sized_problem, usual_kind
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, parse_side_settings, sized_problem, usual_kind
 from tilewright.lab.source_diff import Hunk, hunks
 from tilewright.problem import Problem
 from tilewright.record import Record, Row, load_records
 
-DEFAULT_SIZES = (4096, 4096, 4096)
 Value = int | float | str | None
 
 

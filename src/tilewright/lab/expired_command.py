@@ -13,7 +13,7 @@ from tilewright.errors import NoDevice
 from tilewright.facts.static import problem_fields
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import percent
-from tilewright.lab.settings import Sizes, sized_problem
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, sized_problem
 from tilewright.problem import ProblemKind
 from tilewright.record import SCHEMA, environment, load_records
 from tilewright.run.cuda import CudaBackend
@@ -23,14 +23,12 @@ from tilewright.tune.expired import Premise, Retested, premises, retest
 from tilewright.tune.finalists import label_of
 from tilewright.tune.gpu import describe_device
 
-SIZE = 4096
-
 
 def run_expired(sizes: Sizes, device: int, seed: int, *, as_json: bool, machine: Machine | None = None) -> int:
     """List what may have expired and, with a GPU, measure it again. Returns the exit status."""
     console = standard_error() if as_json else standard_output()
     now, no_device = _now(device) if machine is None else ({"nvrtc": nvrtc_version()}, "")
-    problem = sized_problem(sizes, (SIZE, SIZE, SIZE), ProblemKind())
+    problem = sized_problem(sizes, DEFAULT_SIZES, ProblemKind())
     with Store() as store:
         found = premises(store.choices(), load_records(), all_rungs(), now, problem)
     if not found:

@@ -12,10 +12,9 @@ from tilewright.lab.inspect_table import print_table, table_rows
 from tilewright.lab.inspect_view import print_inspection
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem, usual_kind
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.record import Record, environment
 
-DEFAULT_SIZES = (4096, 4096, 4096)
 DEFAULT_ARCH = "sm_90a"
 EVERY = "all"
 

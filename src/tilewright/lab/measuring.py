@@ -28,6 +28,7 @@ from tilewright.lab.ladder import (
 )
 from tilewright.lab.verifying import cubin, cuda_run
 from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
+from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.baseline_check import baseline_verdict
 from tilewright.measure.modes import COLD, STEADY
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
@@ -36,8 +37,6 @@ from tilewright.record import Ratio, Record, Row
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import host_free_bytes
 from tilewright.verify.layers import Case
-
-BASELINE = "cuBLAS"
 
 
 @dataclass(frozen=True)
@@ -128,12 +127,11 @@ def _time_rows(
                 read_clocks=clocks.read,
                 mode=effort.mode,
             )
-        peak = peak_tflops(gpu, samples) if plan.problem.dtype == "float32" else None
+        peak = peak_tflops(gpu, samples)
         for row in sound:
             fill_times(row, samples, plan.problem, peak)
         _fill_gains(plan, record.rows)
-    named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
-    record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, cache=cache, baseline=named)
+    record.environment = gpu_environment(gpu, samples, clocks.reason, data=DATA, cache=cache, baseline=told(baseline))
 
 
 def _arms(plan: Plan, gpu: CudaBackend, ring: OperandRing, baseline: Baseline | None, names: set[str]) -> list[Arm]:
@@ -153,7 +151,10 @@ def peak_tflops(gpu: CudaBackend, samples: Samples) -> float | None:
 
 
 def fill_times(row: Row, samples: Samples, problem: Problem, peak_tflops: float | None) -> None:
-    """What was measured of a row's arm; on a throttled card the samples and no figure that follows from them."""
+    """What was measured of a row's arm; on a throttled card the samples and no figure that follows from them.
+
+    `peak_tflops` is the FP32 lanes', so it says nothing of other products.
+    """
     arm = row.arm or row.rung
     row.samples_us = [round(t, 3) for t in samples.times_us[arm]]
     row.inner = samples.inner[arm]
@@ -166,7 +167,7 @@ def fill_times(row: Row, samples: Samples, problem: Problem, peak_tflops: float 
     if arm != BASELINE and BASELINE in samples.times_us:
         interval = samples.ratio(arm, BASELINE)
         row.ratio_to_baseline = Ratio(interval.low, interval.median, interval.high)
-    if peak_tflops is not None:
+    if peak_tflops is not None and problem.dtype == "float32":
         row.fraction_of_peak = row.tflops / peak_tflops
 
 

@@ -72,8 +72,7 @@ class Launches:
     def __init__(self, config: Config, problem: Problem, *, events: bool) -> None:
         self.config = config
         k_step = config.rung.accesses.k_step.evaluate(config.scope)
-        stages = max((array.stages.evaluate(config.scope) for array in config.rung.shared), default=1)
-        k = (stages + 1) * k_step + problem.k % k_step
+        k = (config.stages + 1) * k_step + problem.k % k_step
         longer = (
             replace(problem, k=k)
             if problem.k >= k

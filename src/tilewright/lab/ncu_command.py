@@ -20,13 +20,13 @@ from tilewright.lab.ncu_launch import Task
 from tilewright.lab.ncu_metrics import METRICS, NAMES, STALLS, Metric
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.sections import heading, print_pairs
-from tilewright.lab.settings import Sizes, configs_of, parse_settings, sized_problem, usual_kind
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.lab.verifying import cubin
+from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.record import Record, Row
 from tilewright.run.cuda import probe
 
-DEFAULT_SIZES = (4096, 4096, 4096)
 LEAST_STALL = 0.005
 NAME_WIDTH, VALUE_WIDTH = 56, 12
 
@@ -81,7 +81,7 @@ def _rows(config: Config, problem: Problem, arch_name: str, launches: Sequence[L
 def _baseline_row(problem: Problem, launch: Launch, place: str) -> Row:
     arm = None if place == "1 of 1" else f"cuBLAS, kernel {place}"
     problem_of = problem_fields(problem)
-    return Row(rung="cuBLAS", arm=arm, problem=problem_of, kernel=launch.kernel, counters=launch.counters)
+    return Row(rung=BASELINE, arm=arm, problem=problem_of, kernel=launch.kernel, counters=launch.counters)
 
 
 def print_counters(console: Console, record: Record) -> None:

@@ -16,6 +16,7 @@ from tilewright.declare import all_rungs, rung_config
 from tilewright.lab.gpu_environment import gpu_environment
 from tilewright.lab.verifying import cubin
 from tilewright.measure import find_baseline
+from tilewright.measure.baseline import told
 from tilewright.measure.ring import DATA, OperandRing
 from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend, check
@@ -58,8 +59,7 @@ def launch(task: Task) -> None:
             check(driver.cuProfilerStart())
             _launch_all(gpu, arms)
             check(driver.cuProfilerStop())
-        named = f"{baseline.name}, {baseline.version}" if baseline is not None else None
-        made = gpu_environment(gpu, None, "", data=DATA, baseline=named, no_baseline=why_none or None)
+        made = gpu_environment(gpu, None, "", data=DATA, baseline=told(baseline), no_baseline=why_none or None)
     Path(task.found).write_text(json.dumps(made), encoding="utf-8")
 
 

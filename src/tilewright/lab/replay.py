@@ -16,9 +16,10 @@ from tilewright.compile.nvrtc import cubin_key, nvrtc_version
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import InvalidInput, TilewrightError
 from tilewright.lab.candidate import Candidate
-from tilewright.lab.measuring import BASELINE, Effort
+from tilewright.lab.measuring import Effort
 from tilewright.lab.trial import Bench, Built, Entrant, Say, Trial, build, run
 from tilewright.measure import median_interval
+from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row, environment
 

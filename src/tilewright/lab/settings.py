@@ -10,6 +10,8 @@ from tilewright.problem import Problem, ProblemKind
 
 Sizes = tuple[int | None, int | None, int | None]
 """m, n and k as typed; None where a size was left out."""
+DEFAULT_SIZES = (4096, 4096, 4096)
+"""What is meant on a GPU, and of one, where a size was left out."""
 
 
 def sized_problem(sizes: Sizes, default: tuple[int, int, int], kind: ProblemKind) -> Problem:

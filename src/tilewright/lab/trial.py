@@ -18,8 +18,9 @@ from tilewright.lab.build_record import BuildRecord, build_record
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.causes import Differences, confounded, differences
 from tilewright.lab.ladder import failed, judged
-from tilewright.lab.measuring import BASELINE, Effort, fill_times
+from tilewright.lab.measuring import Effort, fill_times
 from tilewright.measure import Samples
+from tilewright.measure.baseline import BASELINE
 from tilewright.measure.verdict import judge
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Row

@@ -16,7 +16,7 @@ from tilewright.declare import all_rungs
 from tilewright.errors import InvalidConfig, InvalidInput
 from tilewright.lab.gpu_environment import gpu_environment
 from tilewright.lab.output import print_json, standard_error, standard_output
-from tilewright.lab.settings import Sizes, sized_problem
+from tilewright.lab.settings import DEFAULT_SIZES, Sizes, sized_problem
 from tilewright.lab.tune_record import tune_record
 from tilewright.lab.tune_table import print_result, time_of
 from tilewright.measure.ring import DATA
@@ -25,7 +25,6 @@ from tilewright.run.cuda import CudaBackend
 from tilewright.tune import Machine, Request, Space, Store, TuneResult, tune
 from tilewright.tune.sweep import Progress as Sofar
 
-SIZE = 4096
 INTERRUPTED = 130
 
 
@@ -73,7 +72,7 @@ def parse_only(texts: list[str]) -> dict[str, list[int]]:
 def run_tune(options: TuneOptions, *, as_json: bool, machine: Machine | None = None) -> int:
     """Search and print. Returns the exit status: 0, 1 where no config was right, 130 where it was interrupted."""
     rung = all_rungs().find(options.rung)
-    problem = sized_problem(options.sizes, (SIZE, SIZE, SIZE), rung.requires.usual)
+    problem = sized_problem(options.sizes, DEFAULT_SIZES, rung.requires.usual)
     machine = machine or Machine(devices=tuple(options.devices) or (0,))
     console = standard_error() if as_json else standard_output()
     with _Progress(standard_error(), f"{rung.name}, {problem}") as shown:

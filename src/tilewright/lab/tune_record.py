@@ -7,8 +7,8 @@ from typing import Any
 from tilewright.declare import Config
 from tilewright.facts.static import bare_row, problem_fields
 from tilewright.measure import Interval, Samples
+from tilewright.measure.baseline import BASELINE
 from tilewright.record import Ratio, Record, Row
-from tilewright.tune.final_rounds import BASELINE
 from tilewright.tune.finalists import Finalist, label_of
 from tilewright.tune.result import TuneResult
 from tilewright.tune.trial import Trial

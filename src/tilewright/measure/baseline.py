@@ -19,6 +19,8 @@ from tilewright.run.protocol import Backend, Memory
 HOW_TO = (
     'install one of: torch with CUDA, CuPy (pip install cupy-cuda13x), or nvmath (pip install "tilewright[baseline]")'
 )
+BASELINE = "cuBLAS"
+"""What its arm and its row are called."""
 PROOF_SIZES = (1, 256, 1024)
 
 
@@ -56,6 +58,11 @@ def find_baseline() -> tuple[Baseline | None, str]:
         except Missing as error:
             reasons.append(str(error))
     return None, f"no cuBLAS baseline ({'; '.join(reasons)}); {HOW_TO}"
+
+
+def told(baseline: Baseline | None) -> str | None:
+    """The baseline's name and version in one line, for records."""
+    return None if baseline is None else f"{baseline.name}, {baseline.version}"
 
 
 def check_problem(problem: Problem, dtypes: Sequence[str] = ("float32",)) -> None:

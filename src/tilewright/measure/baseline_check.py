@@ -24,4 +24,5 @@ def baseline_verdict(baseline: Baseline, gpu: CudaBackend, cases: Sequence[Case]
     with gpu.current():
         if any(case.operands.problem.dtype == "float32" for case in cases):
             prove_ieee(baseline, gpu, gpu.stream)
-        return Verdict(tuple(check_case(run_with(gpu, launch), case) for case in cases))
+        run = run_with(gpu, launch)
+        return Verdict(tuple(check_case(run, case) for case in cases))

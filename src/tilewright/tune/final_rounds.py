@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tilewright.declare import Config
 from tilewright.errors import WrongResult
 from tilewright.measure import Baseline, CudaTimer, Samples, find_baseline, measure, open_clocks
+from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.baseline_check import baseline_verdict
 from tilewright.measure.modes import COLD
 from tilewright.measure.ring import OperandRing
@@ -21,7 +22,6 @@ from tilewright.tune.launcher import Launcher
 from tilewright.verify.layers import Case, make_case
 from tilewright.verify.operands import make_operands
 
-BASELINE = "cuBLAS"
 ROUNDS = 60
 
 
@@ -59,7 +59,7 @@ def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int,
         return Finals(
             samples=samples,
             wrong=wrong,
-            baseline=None if baseline is None else f"{baseline.name}, {baseline.version}",
+            baseline=told(baseline),
             cache=ring.cache,
             no_clocks=clocks.reason,
             no_baseline=no_baseline,

@@ -15,9 +15,10 @@ from typing import Any
 from tilewright.arch import get_arch
 from tilewright.declare import Config, Rung
 from tilewright.errors import InvalidInput
+from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.tune.context import context_of, machine_fields, problem_fields
-from tilewright.tune.final_rounds import BASELINE, Finals
+from tilewright.tune.final_rounds import Finals
 from tilewright.tune.finalists import Finalist, finalists, label_of, ranked
 from tilewright.tune.process import Worker
 from tilewright.tune.request import Machine, Request

@@ -24,7 +24,6 @@ def problem_set(
     guarded: bool,
     tile: tuple[int, int, int],
     stages: int = 1,
-    layout: str = "NN",
     kinds: Sequence[ProblemKind] = (),
     row_bytes: int = 0,
 ) -> list[Problem]:
@@ -35,7 +34,7 @@ def problem_set(
     gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
     need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
     and 3, with rows and addresses 16-byte aligned. `kinds` are layouts and dtypes that the problems have in turn;
-    without them all are of float32 elements, stored as `layout` says. `row_bytes`, where it is more, is what rows and
+    without them all are plain float32 products. `row_bytes`, where it is more, is what rows and
     addresses are aligned to.
 
     Raises InvalidProblem for a tile or stages below 1.
@@ -47,7 +46,7 @@ def problem_set(
     sizes += [sizes[-1]] * max(0, len(nonzero) - len(sizes)) + [sizes[-1]] * len(SCALES)
     scales = [nonzero[index % len(nonzero)] for index in range(len(sizes) - len(SCALES))]
     scales += [(0.0, beta) for beta in SCALES]
-    of_kind = cycle(kinds or [ProblemKind(layout)])
+    of_kind = cycle(kinds or [ProblemKind()])
     problems = []
     for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
         problem = Problem(m=m, n=n, k=k, alpha=alpha, beta=beta, **next(of_kind)._asdict())
