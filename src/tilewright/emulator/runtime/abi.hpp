@@ -6,6 +6,13 @@ struct tilewright_index {
   unsigned x, y, z;
 };
 
+struct tilewright_wgmma_call {
+  float* d;                 // n / 2 accumulators of the calling thread
+  unsigned long long a, b;  // descriptors
+  int n, element;           // element: 0 bfloat16, 1 float16, 2 TF32
+  int a_transposed, b_transposed, accumulates;
+};
+
 extern "C" {
 
 // Constant for the life of a thread, so that the compiler may keep the value across barriers.
@@ -34,6 +41,7 @@ void tilewright_warp_meet(void (*compute)(void* const* lanes), void* lane, unsig
 
 // The call that follows reads this memory for the calling thread, from whichever thread.
 void tilewright_reads(const void* start, unsigned bytes) noexcept;
+void tilewright_writes(void* start, unsigned bytes) noexcept;
 
 // An update adds `bytes` to what the phase waits for and then makes `arrivals`. A test lets others run first.
 void tilewright_mbarrier_init(void* object, unsigned arrivals, const char* file, int line) noexcept;
@@ -44,6 +52,30 @@ int tilewright_mbarrier_test(void* object, unsigned parity, const char* file, in
 
 // An arrival that follows the thread's copies; it is expected by the object's count, or adds itself to it.
 void tilewright_cp_async_arrive(void* mbarrier, int is_expected, const char* file, int line) noexcept;
+
+// What the asynchronous proxy may see from now on is what the thread knows to have happened.
+void tilewright_proxy_fence() noexcept;
+
+// Copies of boxes; `map` is as `run/tensor_map.py` encodes it for the emulator. A load counts its bytes in the mbarrier;
+// a wait is for stores, whether for their reads of shared memory or for all of them.
+void tilewright_tma_load(void* smem, const void* map, void* mbarrier, int col, int row, int entry, const char* file,
+                         int line) noexcept;
+void tilewright_tma_store(const void* map, const void* smem, int col, int row, int entry, const char* file,
+                          int line) noexcept;
+void tilewright_bulk_commit() noexcept;
+void tilewright_bulk_wait(unsigned pending_groups, int reads_only) noexcept;
+
+// Where dynamic shared memory holds the byte; what lies elsewhere is refused.
+unsigned tilewright_smem_address(const void* smem) noexcept;
+
+// A warpgroup's asynchronous product, and what orders it.
+void tilewright_wgmma(tilewright_wgmma_call call, const char* file, int line) noexcept;
+void tilewright_wgmma_fence(const char* file, int line) noexcept;
+void tilewright_wgmma_commit(const char* file, int line) noexcept;
+void tilewright_wgmma_wait(unsigned pending_groups, const char* file, int line) noexcept;
+
+// The warp's registers a thread from now on: fewer, or more once others have released them.
+void tilewright_set_registers(int count, int acquires, const char* file, int line) noexcept;
 
 // Other CTAs run until the flag holds the value. `published` is a moment at which others may see a store.
 void tilewright_wait_until(const unsigned* flag, unsigned value, const char* file, int line) noexcept;

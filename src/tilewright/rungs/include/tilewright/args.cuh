@@ -3,7 +3,7 @@
 // text.
 #pragma once
 
-#include "tilewright/platform.cuh"
+#include "tilewright/tensor_map.cuh"
 
 namespace tilewright {
 
@@ -19,6 +19,11 @@ struct GemmArgs {
   const Scalar::storage* bias;  // n elements, where the epilogue asks for them
   void* workspace;
   unsigned* flags;
+};
+
+// The same with what TMA is told of the matrices, for the rungs that declare tensor maps.
+struct TmaArgs : GemmArgs {
+  TensorMap map_a, map_b, map_d;
 };
 
 }  // namespace tilewright

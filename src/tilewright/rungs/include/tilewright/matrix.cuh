@@ -43,23 +43,56 @@ inline void load_matrices(void* const* lanes) {
   }
 }
 
+template <int count>
+inline void store_matrices(void* const* lanes) {
+  for (int lane = 0; lane < warp_lanes; ++lane) {
+    auto* mine = lane_record<MatrixLane>(lanes, lane);
+    int row = lane / 4, column = lane % 4 * 2;
+    for (int i = 0; mine != nullptr && i < count; ++i) {
+      auto put = [&](int r, int c, unsigned bits) {
+        auto* owner = lane_record<MatrixLane>(lanes, matrix_side * i + r);
+        auto* elements = owner == nullptr ? nullptr : static_cast<unsigned short*>(const_cast<void*>(owner->row));
+        if (elements != nullptr) elements[c] = static_cast<unsigned short>(bits);
+      };
+      put(row, column, mine->registers[i]);
+      put(row, column + 1, mine->registers[i] >> 16);
+    }
+  }
+}
+
+// Whether the calling lane points to a row; refuses one that is not aligned.
+template <int count>
+inline bool points_to_row(const void* row, const char* name, const char* file, int line) {
+  static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 matrices are moved together");
+  int lane = lane_index();
+  if (lane >= matrix_side * count) return false;
+  auto excess = static_cast<int>(reinterpret_cast<unsigned long>(row) % matrix_row_bytes);
+  if (excess != 0) {
+    char text[96];
+    snprintf(text, sizeof text, "%s: lane %d's row is %d bytes off a multiple of 16", name, lane, excess);
+    tilewright_refuse(text, file, line);
+  }
+  return true;
+}
+
 }  // namespace emulator
 
 template <int count, bool transposed = false>
 inline void ldmatrix(unsigned (&registers)[count], const void* row, const char* file = __builtin_FILE(),
                      int line = __builtin_LINE()) {
-  static_assert(count == 1 || count == 2 || count == 4, "ldmatrix loads 1, 2 or 4 matrices");
-  int lane = emulator::lane_index();
-  auto excess = static_cast<int>(reinterpret_cast<unsigned long>(row) % emulator::matrix_row_bytes);
-  if (lane < emulator::matrix_side * count && excess != 0) {
-    char text[96];
-    snprintf(text, sizeof text, "ldmatrix: lane %d's row is %d bytes off a multiple of 16", lane, excess);
-    tilewright_refuse(text, file, line);
-  }
-  if (lane < emulator::matrix_side * count) tilewright_reads(row, emulator::matrix_row_bytes);
+  if (emulator::points_to_row<count>(row, "ldmatrix", file, line)) tilewright_reads(row, emulator::matrix_row_bytes);
   emulator::MatrixLane mine{row, {}};
   tilewright_warp_meet(emulator::load_matrices<count, transposed>, &mine, FULL_WARP, "ldmatrix", file, line);
   for (int i = 0; i < count; ++i) registers[i] = mine.registers[i];
+}
+
+template <int count>
+inline void stmatrix(void* row, const unsigned (&registers)[count], const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE()) {
+  if (emulator::points_to_row<count>(row, "stmatrix", file, line)) tilewright_writes(row, emulator::matrix_row_bytes);
+  emulator::MatrixLane mine{row, {}};
+  for (int i = 0; i < count; ++i) mine.registers[i] = registers[i];
+  tilewright_warp_meet(emulator::store_matrices<count>, &mine, FULL_WARP, "stmatrix", file, line);
 }
 
 #else
@@ -97,6 +130,30 @@ __device__ __forceinline__ void ldmatrix(unsigned (&registers)[count], const voi
                  : "memory");
   }
 }
+
+#if __CUDA_ARCH__ >= 900
+
+// The way back, not transposed: each lane's registers to the rows that the lanes point to.
+template <int count>
+__device__ __forceinline__ void stmatrix(void* row, const unsigned (&registers)[count]) {
+  static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 matrices are moved together");
+  const unsigned address = smem_address(row);
+  if constexpr (count == 1) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" : : "r"(address), "r"(registers[0]) : "memory");
+  } else if constexpr (count == 2) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                 :
+                 : "r"(address), "r"(registers[0]), "r"(registers[1])
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "r"(address), "r"(registers[0]), "r"(registers[1]), "r"(registers[2]), "r"(registers[3])
+                 : "memory");
+  }
+}
+
+#endif
 
 #endif
 

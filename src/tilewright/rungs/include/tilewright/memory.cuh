@@ -135,6 +135,9 @@ __forceinline__ void cp_async_wait() {
 // The launch's dynamic shared memory, 1024-byte aligned.
 __forceinline__ unsigned char* dynamic_smem() { return tilewright_dynamic_smem(); }
 
+// Where dynamic shared memory holds the byte, as a wgmma descriptor counts.
+__forceinline__ unsigned smem_address(const void* smem) { return tilewright_smem_address(smem); }
+
 #else
 
 __device__ __forceinline__ unsigned smem_address(const void* smem) {
