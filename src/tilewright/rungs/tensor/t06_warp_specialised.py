@@ -32,7 +32,7 @@ RUNG = Rung(
     track="tensor",
     builds_on="t05_wgmma",
     title="warp specialised",
-    summary="Give copying to one warpgroup and multiplying to two, with a ring of stages and two barriers each between.",
+    summary="Give copying to one warpgroup and multiplying to two, a ring of stages with two barriers each between.",
     lesson=Lesson(
         idea="""\
 A producer asks for tiles as long as a stage is empty; consumers multiply as long as one is full. A full barrier counts
