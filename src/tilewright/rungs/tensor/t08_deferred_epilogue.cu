@@ -151,8 +151,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   };
 
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const TileIndex tile = tile_at(index, tile_rows, tile_cols);
-
 #pragma unroll
     for (int step = 0; step < CHUNKS; ++step) {  // the results of the tile before leave beside the first products
       if (step < steps) start(step);
@@ -163,6 +161,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
       start(step);
       finish(step);
     }
+    const TileIndex tile = tile_at(index, tile_rows, tile_cols);  // computed beside the last products
     wgmma_wait<0>();
     settle(sums);
     if (steps == 0) clear(sums);

@@ -30,8 +30,9 @@ rounds of tiles.""",
         *T07.from_problem,
         derived(
             "TMA_OUTPUT",
-            "out_bytes == 2 and alignment_bytes % 16 == 0 and ldd % 8 == 0 and (batch == 1 or batch_stride_d % 8 == 0)",
-            "whether results leave by TMA",
+            "out_bytes == 2 and alignment_bytes % 16 == 0 and n % 8 == 0 and ldd % 8 == 0"
+            " and (batch == 1 or batch_stride_d % 8 == 0)",
+            "whether results leave by TMA, which stores 16 bytes at once and clips no finer",
         ),
     ),
     rules=(*T07.rules, config_rule("BN % 64 == 0", "since results leave in chunks of 64 columns")),
