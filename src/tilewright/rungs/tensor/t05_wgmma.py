@@ -15,6 +15,7 @@ from tilewright.declare import (
     problem_rule,
     shared,
 )
+from tilewright.problem import ProblemKind
 from tilewright.rungs.tensor.t01_wmma import RUNG as T01
 
 
@@ -103,6 +104,7 @@ different warps'.""",
         layouts=T01.requires.layouts,
         dtypes=("bfloat16", "float16"),
         out_dtypes=("bfloat16", "float16", "float32"),
+        also=(ProblemKind("NT", "tfloat32", "float32"),),
         row_bytes=16,
         features=frozenset({"tma", "wgmma"}),
     ),
