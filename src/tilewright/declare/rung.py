@@ -266,4 +266,4 @@ class Rung(Step):
     @property
     def is_scalar_generic(self) -> bool:
         """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
-        return "Scalar::" in self.source
+        return "Scalar::" in self.source and not self.tensor_maps
