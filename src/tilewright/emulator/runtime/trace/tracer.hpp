@@ -67,7 +67,7 @@ class Observer {
   }
 
   // An object with phases: threads arrive, a phase is complete, and who has waited for it leaves.
-  void forget(uintptr_t object) {
+  void init_mbarrier(uintptr_t object, int, uint32_t) {
     if (request_.checks) checker_.forget(object);
   }
   void arrive(uintptr_t object, int thread) {
@@ -100,6 +100,20 @@ class Observer {
   }
   // A mark behind the copies that the thread has issued so far, for `arrive_copies`.
   uint32_t follow_copies(int thread) { return request_.checks ? checker_.follow_copies(thread) : 0; }
+
+  void writes(int, uintptr_t, unsigned, uint32_t) {}
+  void proxy_fence(int) {}
+  void bulk_load(int, uintptr_t, uintptr_t, unsigned, uint32_t) {}
+  void bulk_load_row(int, uintptr_t, uintptr_t, unsigned, uint32_t) {}
+  uint32_t bulk_mark(uintptr_t) { return 0; }
+  void bulk_loaded(uintptr_t, uint32_t) {}
+  void bulk_store(int, uintptr_t, unsigned, uint32_t) {}
+  void bulk_store_row(int, uintptr_t, unsigned, uint32_t) {}
+  void commit_bulk(int) {}
+  void wait_bulk(int, unsigned, bool) {}
+  void wgmma(int, const Range*, size_t, const Range*, size_t, uint32_t) {}
+  void commit_wgmma(int) {}
+  void wait_wgmma(int, unsigned) {}
 
  private:
   const TraceRequest& request_;

@@ -37,23 +37,23 @@ __device__ __forceinline__ unsigned long long descriptor_at(unsigned long long d
 
 #if TILEWRIGHT_EMULATED
 
-inline void wgmma_fence(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_fence(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_fence(file, line);
 }
-inline void wgmma_commit(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_commit(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_commit(file, line);
 }
 template <int pending_groups>
-inline void wgmma_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_wait(pending_groups, file, line);
 }
 
 template <int count>
-inline void wgmma_registers(float (&)[count]) {}
+__forceinline__ void wgmma_registers(float (&)[count]) {}
 
 template <int N, typename Element, bool A_TRANSPOSED, bool B_TRANSPOSED>
-inline void wgmma(float (&d)[N / 2], unsigned long long a, unsigned long long b, bool accumulates,
-                  const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma(float (&d)[N / 2], unsigned long long a, unsigned long long b, bool accumulates,
+                           const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma's N is a multiple of 8 up to 256");
   constexpr int element = is_same<Element, BF16> ? 0 : is_same<Element, F16> ? 1 : 2;
   static_assert(element != 2 || (!A_TRANSPOSED && !B_TRANSPOSED), "wgmma transposes 16-bit elements only");
