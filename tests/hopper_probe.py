@@ -28,10 +28,16 @@ class HopperArgs(ctypes.Structure):
     )
 
 
-def hopper_kernel(name: str) -> KernelSource:
+def hopper_kernel(name: str, *, define: str = "") -> KernelSource:
     """The kernel `probe` of tests/kernels, on `Args {TensorMap a, b, d; float* y; int n, at[6];}`."""
     text = (KERNELS / f"{name}.cu").read_text(encoding="utf-8")
-    return KernelSource(name, "probe", f'#line 1 "{name}.cu"\n{text}', f"{name}.cu", args_type="Args")
+    return KernelSource(
+        name,
+        "probe",
+        f'#define {define}\n#line 1 "{name}.cu"\n{text}' if define else f'#line 1 "{name}.cu"\n{text}',
+        f"{name}.cu",
+        args_type="Args",
+    )
 
 
 def hopper_source(body: str, threads: int) -> KernelSource:
@@ -95,7 +101,9 @@ class Operand:
         return found
 
 
-def launch_hopper(device, binary, *, threads, smem_bytes, a=None, b=None, d=None, n=0, at=(), elements=64 * 256, grid=1):
+def launch_hopper(
+    device, binary, *, threads, smem_bytes, a=None, b=None, d=None, n=0, at=(), elements=64 * 256, grid=1
+):
     """Launch a probe of hopper_source with these operands; gives y and d as they are then. Y starts as NaN."""
     args, memory = HopperArgs(n=n), {}
     args.at[: len(at)] = at
@@ -206,3 +214,26 @@ def pipeline_result(device, binary, leaves_out: int = 0) -> tuple[np.ndarray, np
     options = {"threads": 384, "smem_bytes": PIPELINE_BYTES, "n": 5, "at": (leaves_out,), "elements": 1}
     got = launch_hopper(device, binary, d=d, **operands, **options).d[0, :, :64]
     return got, bfloat16(a @ b.T)
+
+
+STORED_MATRICES = """for (int i = t; i < 1024; i += 32) reinterpret_cast<unsigned*>(smem)[i] = 0;
+__syncwarp();
+unsigned registers[4], two[2], one[1];
+for (int i = 0; i < 4; ++i) registers[i] = 1 + i * 32 + t;
+two[0] = registers[2]; two[1] = registers[1]; one[0] = registers[3];
+stmatrix<4>(smem + t * 48, registers);
+stmatrix<2>(smem + 2048 + t * 16, two);
+stmatrix<1>(smem + 3072 + t * 32, one);
+__syncwarp();
+for (int i = t; i < 1024; i += 32) args.y[i] = reinterpret_cast<unsigned*>(smem)[i];"""
+
+
+def check_stored_matrices(device, binary) -> None:
+    """One launch of STORED_MATRICES: of matrix i, lane 4·r + c holds word c of the row that lane 8·i + r points to."""
+    expected = np.zeros(1024)
+    for start, pitch, registers in ((0, 12, (0, 1, 2, 3)), (512, 4, (2, 1)), (768, 8, (3,))):
+        for matrix, register in enumerate(registers):
+            for lane in range(32):
+                expected[start + (8 * matrix + lane // 4) * pitch + lane % 4] = 1 + register * 32 + lane
+    got = launch_hopper(device, binary, threads=32, smem_bytes=4096, elements=1024)
+    np.testing.assert_array_equal(got.y, expected)

@@ -1,5 +1,6 @@
-// D (64×N) = A · B over n steps along k, for every layout and swizzle: TMA brings the operands, wgmma reads them. A
-// step is one span of a K-major row. Case `at[0]` is the swizzle, layout and type; D goes to Y.
+// D (64×N) = A · B over n steps along k, for every layout and swizzle: TMA brings the operands, wgmma reads them, and D
+// goes to Y. A step is one span of a K-major row. Which layout, swizzle and element is a number, CASE where a GPU's
+// compiler must know it (one product's registers in a kernel), and at[0] where it need not.
 #include "tilewright/tma.cuh"
 #include "tilewright/wgmma.cuh"
 
@@ -85,7 +86,12 @@ __device__ void multiply_layout(const Args& args, unsigned char* smem, int layou
 
 extern "C" __global__ void __launch_bounds__(128) probe(const __grid_constant__ Args args) {
   unsigned char* const smem = dynamic_smem();
-  const int layout = args.at[0] % 4, span = args.at[0] / 4;
+#ifdef CASE
+  constexpr int chosen = CASE;
+#else
+  const int chosen = args.at[0];
+#endif
+  const int layout = chosen % 4, span = chosen / 4;
   if (span == 0) multiply_layout<64, BF16, 0>(args, smem, layout);
   if (span == 1) multiply_layout<8, F16, 32>(args, smem, layout);
   if (span == 2) multiply_layout<200, BF16, 64>(args, smem, layout);

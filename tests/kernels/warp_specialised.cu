@@ -65,7 +65,7 @@ __device__ void consume(const Args& args, unsigned char* smem, Mbarrier* full, M
   store(args, smem + STAGES * STAGE_BYTES + consumer * (N * ROW_BYTES), consumer, d);
 }
 
-extern "C" __global__ void __launch_bounds__(384) probe(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(384, 1) probe(const __grid_constant__ Args args) {
   unsigned char* const smem = dynamic_smem();
   auto* const full = reinterpret_cast<Mbarrier*>(smem + STAGES * STAGE_BYTES + 2 * N * ROW_BYTES);
   Mbarrier* const empty = full + STAGES;

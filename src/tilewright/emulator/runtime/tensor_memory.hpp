@@ -84,8 +84,8 @@ class TensorMemory {
     observer_.commit_bulk(threads_.current());
   }
 
-  // All but the `pending` newest groups of the current thread have read shared memory, or are in global memory too. What
-  // an earlier wait let read is written by now at the latest.
+  // All but the `pending` newest groups of the current thread have read shared memory, or are in global memory too.
+  // What an earlier wait let read is written by now at the latest.
   void wait(unsigned pending, bool reads_only) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
     unsigned end = mine.groups > pending ? mine.groups - pending : 0;
