@@ -72,8 +72,7 @@ __device__ __forceinline__ void send(const Results& results, int chunk, const Tm
   }
 }
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
-    t08_deferred_epilogue(const __grid_constant__ TmaArgs args) {
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t08_deferred_epilogue(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int tile_rows = (args.m + BM - 1) / BM, tile_cols = (args.n + BN - 1) / BN;

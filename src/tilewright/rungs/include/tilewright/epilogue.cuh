@@ -27,8 +27,7 @@ __device__ __forceinline__ Scalar::accumulate scale_and_add(const GemmArgs& args
 
 // One result of this CTA's batch entry, ready to be stored.
 template <int MODE>
-__device__ __forceinline__ Output::storage finished_result(const GemmArgs& args, int row, int col,
-                                                           Scalar::accumulate acc) {
+__device__ __forceinline__ Output::storage finished_result(const GemmArgs& args, int row, int col, Scalar::accumulate acc) {
   Scalar::accumulate x = Scalar::mul(args.alpha, acc);
   if (reads_c<MODE>(args)) {
     const auto* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;

@@ -37,8 +37,7 @@ struct TmaTile {
 
   // For wgmma, where rows run along k: from row `outer` on, element `k` of the tile.
   __device__ __forceinline__ unsigned long long along_k(int outer, int k) const {
-    const int offset =
-        k / panel_cols * panel_bytes + outer * span_bytes + k % panel_cols * int{sizeof(Scalar::storage)};
+    const int offset = k / panel_cols * panel_bytes + outer * span_bytes + k % panel_cols * int{sizeof(Scalar::storage)};
     return descriptor_at(smem_descriptor(memory, 16, 8 * span_bytes, span_bytes), offset);
   }
 
