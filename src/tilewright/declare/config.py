@@ -162,10 +162,8 @@ class Config:
         return [check(rule, names) for rule in rules]
 
     def require_arch(self, arch: ArchSpec) -> None:
-        """Raise InvalidConfig unless the architecture has the features and limits this config needs."""
-        missing = sorted(self.rung.requires.features - arch.features)
-        if missing:
-            raise InvalidConfig(f"{self.rung.name}: needs {', '.join(missing)}, which {arch.name} lacks")
+        """Raise Unsupported without the features this config needs, InvalidConfig without the room."""
+        arch.require(self.rung.requires.features, self.rung.name)
         failure = self._arch_failure(arch)
         if failure is not None:
             fix = advice(self.rung, self.values, lambda trial: Config(self.rung, dict(trial)).fits(arch))

@@ -154,9 +154,9 @@ def _ceiling(row: Row, source: Source) -> tuple[str, ...]:
     per_clock = bytes_per_sm_clock(row, source.record) if "measurement" in source.record.environment else None
     return (
         row.rung.removeprefix("ceiling_"),
-        row.summary or "",
+        row.summary or "" if row.failure is None else f"{row.summary}; not here: {row.verdict}",
         time(row),
-        rate(row) if row.tflops is not None or row.tb_per_s is not None else "",
+        rate(row),
         "" if row.fraction_of_peak is None else percent(row.fraction_of_peak),
         "" if per_clock is None else f"{per_clock:.1f}",
     )

@@ -80,7 +80,8 @@ def ceilings_table(record: Record) -> str:
     for row in record.rows:
         fraction = "" if row.fraction_of_peak is None else percent(row.fraction_of_peak)
         per_clock = bytes_per_sm_clock(row, record)
-        cells = (f"{row.summary}", rate(row), fraction, "" if per_clock is None else f"{per_clock:.1f}")
+        told = rate(row) if row.failure is None else f"not here: {row.verdict}"
+        cells = (f"{row.summary}", told, fraction, "" if per_clock is None else f"{per_clock:.1f}")
         lines.append(f"| {' | '.join(cells)} |")
     env = record.environment
     taken = f"{env['device']['name']}, {env['date']}, {env['measurement']['rounds']} rounds, commit `{env['commit']}`."
