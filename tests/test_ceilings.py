@@ -23,13 +23,14 @@ from tilewright.facts.disassemble import disassemble
 from tilewright.facts.static import resources_of
 from tilewright.lab import ceilings as lab_ceilings
 from tilewright.lab.ceilings_command import ceiling_lines
+from tilewright.lab.render import INSTRUCTIONS
 from tilewright.measure import ClockReading
 from tilewright.measure.ceilings import work as work_module
 from tilewright.measure.ceilings.check import allocate, check
 from tilewright.measure.ceilings.kernels import ARGS_TYPE, CEILINGS, FOLDER, CeilingArgs
 from tilewright.measure.ceilings.products import operands
 from tilewright.measure.ceilings.work import PRODUCT_ROUNDS, Card, Clocks, Work, array_bytes, theoretical, works
-from tilewright.record import Record, Row, ceiling
+from tilewright.record import Record, Row, ceiling, compute_ceiling
 from tilewright.report.tables import ceilings_table, ladder_tables
 from tilewright.run.emulator import EmulatorBackend
 
@@ -306,6 +307,27 @@ def test_the_ceiling_of_a_device_is_its_newest():
     assert ceiling(records, "X", "ceiling_l2_read") is None
 
 
+def recorded_rates(**tflops: float) -> Record:
+    rows = [
+        Row(rung=f"ceiling_{name}", problem={"flop": 1}, time_us=1.0, tflops=rate, verified=True)
+        for name, rate in tflops.items()
+    ]
+    return Record(command="ceilings", environment={"date": "2026-03-01", "device": {"name": "X"}}, rows=rows)
+
+
+def test_the_compute_ceiling_is_the_fastest_instruction_that_takes_the_elements():
+    hopper = [recorded_rates(ffma=66.0, wmma=610.0, mma_sync=620.0, wgmma=940.0, wgmma_tf32=470.0)]
+    names = {
+        dtype: compute_ceiling(hopper, "X", dtype).rung for dtype in ("float32", "tfloat32", "bfloat16", "float16")
+    }
+    assert list(names.values()) == ["ceiling_ffma", "ceiling_wgmma_tf32", "ceiling_wgmma", "ceiling_wgmma"]
+    assert compute_ceiling([recorded_rates(mma_sync=165.0, wmma=160.0)], "X", "bfloat16").rung == "ceiling_mma_sync"
+    assert compute_ceiling([recorded_rates(ffma=66.0)], "X", "bfloat16") is None
+    assert set(INSTRUCTIONS) == {each.name for each in CEILINGS if each.limit in ("fma", "tensor")} - {
+        "ceiling_ffma_no_reuse"
+    }
+
+
 def test_tables_of_a_device_with_ceilings_say_the_share_of_the_measured_one():
     environment = {
         "date": "2026-03-01",
@@ -324,6 +346,9 @@ def test_tables_of_a_device_with_ceilings_say_the_share_of_the_measured_one():
     assert "Measured FFMA: 60.0 TFLOP/s" in with_ceiling
     widths = {line.count("|") for line in with_ceiling.splitlines() if line.startswith("|")}
     assert len(widths) == 1
+    row.problem = {**problem, "dtype": "bfloat16"}
+    of_wgmma = ladder_tables([ladder, dated("2026-03-01", "X", 60.0), recorded_rates(wgmma=120.0)])
+    assert "% of measured wgmma" in of_wgmma and "| 25.0 |" in of_wgmma and "FFMA" not in of_wgmma
 
 
 def test_without_a_gpu_the_command_says_so_with_status_3(monkeypatch):

@@ -65,6 +65,11 @@ class ArchSpec:
         """Warps an SM holds at most."""
         return self.max_threads_per_sm // self.warp_size
 
+    def fmas_per_sm(self, dtype: str) -> int:
+        """FMAs of an SM in a clock for elements of `dtype`: the lanes' for float32, else those of the tensor cores."""
+        by_dtype = {"float32": self.fp32_lanes_per_sm, "tfloat32": self.tensor_fmas_per_sm // 2}
+        return by_dtype.get(dtype, self.tensor_fmas_per_sm)
+
     def names(self) -> dict[str, int]:
         """The integers that architecture rules may name: limits, and `arch_has_<feature>` as 0 or 1."""
         limits = (

@@ -130,9 +130,15 @@ class Config:
         return max((array.stages.evaluate(self.scope) for array in self.rung.shared), default=1)
 
     @property
+    def math_threads(self) -> int:
+        """Threads of one CTA that multiply; the others copy for them."""
+        declared = self.rung.accesses.math_threads
+        return self.threads if declared is None else declared.evaluate(self.scope)
+
+    @property
     def results_per_thread(self) -> int:
-        """Results, so accumulators, of one thread."""
-        return self.rung.accesses.results.evaluate(self.scope) // self.threads
+        """Results, so accumulators, of one thread that multiplies."""
+        return self.rung.accesses.results.evaluate(self.scope) // self.math_threads
 
     @property
     def block(self) -> tuple[int, int, int]:

@@ -14,6 +14,8 @@ from tilewright.arch import ArchSpec
 from tilewright.compile.binary import KernelSource
 
 VECTOR_BYTES = 16
+DTYPES = {"BF16": "bfloat16", "F32": "tfloat32"}
+"""What tensor cores take the elements of `scalar.cuh` for."""
 PRODUCTS_A_ROUND = 4
 """Steps along k, each of one tensor-core instruction for each chain."""
 THREADS = 256
@@ -68,6 +70,11 @@ class Ceiling:
     pairs: int | None = None
     product: Product | None = None
     features: frozenset[str] = frozenset()
+
+    @property
+    def dtype(self) -> str:
+        """Elements that are multiplied."""
+        return "float32" if self.product is None else DTYPES[self.product.element]
 
     @property
     def constants(self) -> dict[str, int]:

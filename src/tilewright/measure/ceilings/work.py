@@ -132,11 +132,8 @@ def _whole(repeats: int) -> int:
 
 def theoretical(ceiling: Ceiling, card: Card, clocks: Clocks) -> float | None:
     """FLOP or bytes a second by the card's own figures at these clocks; None where there is no such figure."""
-    if ceiling.limit == "fma" and clocks.sm_mhz is not None:
-        return card.sm_count * card.arch.fp32_lanes_per_sm * 2 * clocks.sm_mhz * 1e6
-    if ceiling.product is not None and clocks.sm_mhz is not None:
-        fmas = card.arch.tensor_fmas_per_sm // (2 if ceiling.product.element == "F32" else 1)
-        return card.sm_count * fmas * 2 * clocks.sm_mhz * 1e6
+    if ceiling.limit in ("fma", "tensor") and clocks.sm_mhz is not None:
+        return card.sm_count * card.arch.fmas_per_sm(ceiling.dtype) * 2 * clocks.sm_mhz * 1e6
     if ceiling.limit == "shared" and clocks.sm_mhz is not None:
         return card.sm_count * SHARED_BYTES_PER_CLOCK * clocks.sm_mhz * 1e6
     if ceiling.limit == "dram" and clocks.memory_mhz is not None and card.memory_bus_bits:
