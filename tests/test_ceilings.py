@@ -56,6 +56,12 @@ def tiny(monkeypatch) -> Card:
     return Card(SM_89, 1, TINY_L2_BYTES, TINY_ARRAY_BYTES, memory_bus_bits=1024)
 
 
+@pytest.fixture
+def tiny_hopper(tiny) -> Card:
+    """The same with wgmma."""
+    return dataclasses.replace(tiny, arch=SM_90A)
+
+
 def on_host(work: Work, *, text: str = "", instead: str = "") -> Work:
     source = work.ceiling.source
     assert text in source.text
@@ -120,8 +126,8 @@ def test_the_copy_moves_16_bytes_a_thread_without_a_loop():
 
 
 @pytest.mark.parametrize("schedule", ["default", "reverse", "random"])
-def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
-    todo = [on_host(work) for work in works(tiny)]
+def test_every_kernel_does_its_work_in_the_emulator(tiny_hopper, schedule):
+    todo = [on_host(work) for work in works(tiny_hopper)]
     with EmulatorBackend(schedule=schedule) as emulator:
         check(emulator, todo, allocate(emulator, todo))
 
@@ -139,6 +145,8 @@ def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
             "step < STEPS_K; ++step) {\n#pragma unroll\n      for (int chain",
             "step < 3; ++step) {\n      for (int chain",
         ),
+        ("ceiling_wgmma", "at < SPAN_BYTES", "at < SPAN_BYTES - STEP_BYTES"),
+        ("ceiling_wgmma_tf32", "/ CHUNK_BYTES ^ row % 8", "/ CHUNK_BYTES"),
         ("ceiling_shared_read", "round < args.repeats", "round + 1 < args.repeats"),
         ("ceiling_shared_read", "+ 32 * round", ""),
         ("ceiling_l2_read", "at -= args.count", "at = 0"),
@@ -147,10 +155,10 @@ def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
         ("ceiling_dram_copy", "args.source + 4ull * at", "args.source + 4ull * (at & ~1u)"),
     ],
 )
-def test_a_kernel_that_skips_work_is_caught(tiny, name, text, instead):
+def test_a_kernel_that_skips_work_is_caught(tiny_hopper, name, text, instead):
     todo = [
         on_host(work, text=text, instead=instead) if work.ceiling.name == name else on_host(work)
-        for work in works(tiny)
+        for work in works(tiny_hopper)
     ]
     with EmulatorBackend() as emulator, pytest.raises(WrongResult, match=r"thread \d+ gives 0x"):
         check(emulator, todo, allocate(emulator, todo))

@@ -16,6 +16,8 @@ from tilewright.compile.binary import KernelSource
 VECTOR_BYTES = 16
 DTYPES = {"BF16": "bfloat16", "F32": "tfloat32"}
 """What tensor cores take the elements of `scalar.cuh` for."""
+WGMMA_ROW_BYTES = 128
+"""Of an operand in shared memory along k: the widest swizzle."""
 PRODUCTS_A_ROUND = 4
 """Steps along k, each of one tensor-core instruction for each chain."""
 THREADS = 256
@@ -69,6 +71,7 @@ class Ceiling:
     summary: str
     pairs: int | None = None
     product: Product | None = None
+    dynamic_smem_bytes: int = 0
     features: frozenset[str] = frozenset()
 
     @property
@@ -128,6 +131,7 @@ CEILINGS = (
         "tensor",
         "wgmma 64×256×16, bfloat16, both operands in shared memory",
         product=Product(64, 256, 16, threads=128, chains=1),
+        dynamic_smem_bytes=(64 + 256) * WGMMA_ROW_BYTES,
         features=frozenset({"wgmma"}),
     ),
     Ceiling(
@@ -136,6 +140,7 @@ CEILINGS = (
         "tensor",
         "wgmma 64×256×8, TF32, both operands in shared memory",
         product=Product(64, 256, 8, threads=128, chains=1, element="F32"),
+        dynamic_smem_bytes=(64 + 256) * WGMMA_ROW_BYTES,
         features=frozenset({"wgmma"}),
     ),
     Ceiling("ceiling_shared_read", "shared_read", "shared", "shared memory read, 16 bytes a lane, no bank conflicts"),

@@ -13,7 +13,8 @@ __device__ __forceinline__ Element::storage& swizzled(unsigned char* tile, int r
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) wgmma(const __grid_constant__ CeilingArgs args) {
-  __shared__ __align__(1024) unsigned char As[ROWS * SPAN_BYTES], Bs[COLS * SPAN_BYTES];  // rows of A, columns of B
+  unsigned char* As = tilewright::dynamic_smem();  // rows of A
+  unsigned char* Bs = As + ROWS * SPAN_BYTES;      // columns of B
   for (int i = threadIdx.x; i < ROWS * DEPTH; i += THREADS) {
     swizzled(As, i / DEPTH, i % DEPTH) = Element::round(a_at(i / DEPTH, i % DEPTH, args.seed));
   }

@@ -85,15 +85,17 @@ def works(card: Card) -> list[Work]:
     dram_ctas = min(_ctas_per_sm(binary, card.arch) for ceiling, binary in binaries if ceiling.limit == "dram")
     made = []
     for ceiling, binary in binaries:
-        ctas_per_sm = dram_ctas if ceiling.limit == "dram" else _ctas_per_sm(binary, card.arch)
-        grid = Grid((card.sm_count * ctas_per_sm, 1, 1), (THREADS, 1, 1))
+        smem_bytes = ceiling.dynamic_smem_bytes
+        ctas_per_sm = dram_ctas if ceiling.limit == "dram" else _ctas_per_sm(binary, card.arch, smem_bytes)
+        grid = Grid((card.sm_count * ctas_per_sm, 1, 1), (THREADS, 1, 1), smem_bytes)
         made.append(_sized(ceiling, binary, grid, card))
     return made
 
 
-def _ctas_per_sm(binary: Binary, arch: ArchSpec) -> int:
+def _ctas_per_sm(binary: Binary, arch: ArchSpec, dynamic_smem_bytes: int = 0) -> int:
     found = resources_of(binary)
-    held = occupancy(arch, threads_per_cta=THREADS, registers=found.registers, smem_bytes=found.smem_bytes)
+    smem_bytes = found.smem_bytes + dynamic_smem_bytes
+    held = occupancy(arch, threads_per_cta=THREADS, registers=found.registers, smem_bytes=smem_bytes)
     return held.ctas_per_sm
 
 
