@@ -11,7 +11,7 @@ from tilewright.errors import InvalidProblem
 # Elements are to arrive bit for bit; the driver's own TFLOAT32 would let the copy round them.
 DRIVER_DTYPES = {
     "float32": "FLOAT32",
-    "tfloat32": "FLOAT32",
+    "tfloat32": "TFLOAT32",
     "float16": "FLOAT16",
     "bfloat16": "BFLOAT16",
     "uint8": "UINT8",
