@@ -13,7 +13,13 @@ from tilewright.run.tensor_map import EncodedMap
 
 KERNELS = Path(__file__).parent / "kernels"
 HEADERS = ("mbarrier", "barriers", "matrix", "tma", "wgmma", "registers")
-DTYPES = {"bfloat16": np.uint16, "float16": np.float16, "float32": np.float32, "uint8": np.uint8}
+DTYPES = {
+    "bfloat16": np.uint16,
+    "float16": np.float16,
+    "float32": np.float32,
+    "uint8": np.uint8,
+    "tfloat32": np.float32,
+}
 
 
 class HopperArgs(ctypes.Structure):
@@ -126,14 +132,15 @@ BOX_KERNEL_BYTES = 16384 + 8
 BOX_DTYPES = {0: "uint8", 32: "bfloat16", 64: "float32", 128: "bfloat16"}
 BOX_PLACES = {
     "inside": (16, 2, 1),
-    "left": (-7, 2, 1),
-    "right": (49, 2, 1),
+    "left": (-16, 2, 1),
+    "right": (48, 2, 1),
     "top": (16, -3, 0),
     "bottom": (16, 17, 0),
-    "corner": (-5, 19, 0),
-    "beyond": (90, 2, 0),
+    "corner": (-16, 19, 0),
+    "beyond": (96, 2, 0),
     "other_entry": (16, 2, 2),
 }
+STORE_PLACES = {name: at for name, at in BOX_PLACES.items() if min(at) >= 0}
 
 
 def box_operands(span_bytes: int) -> tuple[Operand, Operand]:
@@ -154,11 +161,28 @@ def check_box(device, binary, span_bytes: int, load_at: tuple[int, ...], store_a
     np.testing.assert_array_equal(got.y.view(np.uint8)[where], box.reshape(-1).view(np.uint8))
     expected = d.stored()
     col, row, entry = store_at
-    entries, rows, cols = d.shape
+    (entries, rows, cols), step = d.shape, 16 // d.values.itemsize
     for i, j in np.ndindex(box.shape):
-        if 0 <= entry < entries and 0 <= row + i < rows and 0 <= col + j < cols:
+        written = -(-cols // step) * step  # whole 16 bytes, beyond the matrix's width too
+        if entry < entries and row + i < rows and col + j < written:
             expected[entry, row + i, col + j] = box[i, j]
     np.testing.assert_array_equal(got.d, expected)
+
+
+TO_TF32 = {  # as an H200 brings them
+    **{0x3F801000: 0x3F800000, 0x3F803000: 0x3F804000, 0x3F801001: 0x3F802000, 0x3F800FFF: 0x3F800000},
+    **{0xBF803000: 0xBF804000, 0x3FFFF000: 0x40000000, 0x7F800000: 0x7F800000, 0x7F7FFFFF: 0x7F800000},
+    **{0x00011666: 0x00012000, 0x3F802000: 0x3F802000},
+}
+
+
+def check_rounding(device, binary) -> None:
+    """Elements of a TF32 map, through kernels/box.cu."""
+    values = np.array([*TO_TF32, *[0] * 6], np.uint32).view(np.float32).reshape(1, 1, 16)
+    a, d = Operand("tfloat32", values, 1, 16), Operand("float32", np.zeros_like(values), 1, 16)
+    options = {"threads": 64, "smem_bytes": BOX_KERNEL_BYTES, "n": 64, "elements": 16}
+    got = launch_hopper(device, binary, a=a, d=d, at=(0,) * 6, **options).y.view(np.uint32)
+    assert [hex(x) for x in got[: len(TO_TF32)]] == [hex(x) for x in TO_TF32.values()]
 
 
 PRODUCT_BYTES = (64 + 256) * 128 + 8

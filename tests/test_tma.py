@@ -5,7 +5,17 @@ from itertools import cycle, product
 import numpy as np
 import pytest
 
-from hopper_probe import BOX_DTYPES, BOX_PLACES, Operand, check_box, hopper_kernel, hopper_source, launch_hopper
+from hopper_probe import (
+    BOX_DTYPES,
+    BOX_PLACES,
+    STORE_PLACES,
+    Operand,
+    check_box,
+    check_rounding,
+    hopper_kernel,
+    hopper_source,
+    launch_hopper,
+)
 from tilewright.compile.host import compile_host, host_source
 from tilewright.errors import Deadlock, LaunchFailed, OutOfBounds
 from tilewright.run.emulator import EmulatorBackend
@@ -18,11 +28,15 @@ COMPLETIONS = ("latest", "earliest", "random")
 def test_a_box_is_swizzled_filled_with_zeros_and_clipped(span_bytes):
     binary = compile_host(host_source(hopper_kernel("box")))
     settings = cycle(product(SCHEDULES, COMPLETIONS))
-    places = list(BOX_PLACES.values())
-    for load_at, store_at in zip(places, places[3:] + places[:3], strict=True):
+    for load_at, store_at in zip(BOX_PLACES.values(), cycle(STORE_PLACES.values()), strict=False):
         schedule, completion = next(settings)
         with EmulatorBackend(schedule=schedule, async_completion=completion) as device:
             check_box(device, binary, span_bytes, load_at, store_at)
+
+
+def test_elements_of_a_tf32_map_are_rounded_as_they_come():
+    with EmulatorBackend() as device:
+        check_rounding(device, compile_host(host_source(hopper_kernel("box"))))
 
 
 # Each line breaks one rule, or leaves out a wait; A is not swizzled, B is, and both their boxes have 1024 bytes.
@@ -42,6 +56,8 @@ LINES = (
     "mbarrier_arrive_expect_tx(full, 1000); tma_load(smem, &args.a, full, 0, 0, 0); mbarrier_wait(full, 0);",
     "mbarrier_arrive_expect_tx(full, 1040); tma_load(smem, &args.a, full, 0, 0, 0); mbarrier_wait(full, 0);",
     "tma_store(&args.d, smem + 128, 0, 0, 0);",
+    "tma_load(smem, &args.a, full, -7, 0, 0);",
+    "tma_store(&args.a, smem, 0, -1, 0);",
 )
 SETUP = "auto* full = reinterpret_cast<Mbarrier*>(smem + 3072); if (t == 0) mbarrier_init(full, 1); if (t == 0) "
 REFUSED = {
@@ -60,6 +76,8 @@ REFUSED = {
     13: r"parity 0, of .*\): 0 of 1 arrivals pending, 24 bytes more have come than were announced",
     14: r"parity 0, of .*\): 0 of 1 arrivals pending, 16 bytes to come and no TMA load under way",
     15: "a box's row of 64 bytes under a swizzle of 128: the emulator takes only rows as long as the swizzle's span",
+    16: "tma_load: the box's first column -7 is 2 bytes off a multiple of 16: an illegal instruction",
+    17: r"tma_store: the box starts at \(0, -1, 0\): a store may end outside the matrix but not start before it",
 }
 
 

@@ -6,9 +6,11 @@ from hopper_probe import (
     BOX_DTYPES,
     BOX_PLACES,
     PRODUCT_CASES,
+    STORE_PLACES,
     STORED_MATRICES,
     check_box,
     check_product,
+    check_rounding,
     check_stored_matrices,
     hopper_kernel,
     hopper_source,
@@ -37,9 +39,13 @@ def compiled(device, source):
 @pytest.mark.parametrize("load", BOX_PLACES)
 @pytest.mark.parametrize("span_bytes", BOX_DTYPES)
 def test_a_box_is_swizzled_filled_with_zeros_and_clipped(gpu, span_bytes, load):
-    places = list(BOX_PLACES)
-    store = places[(places.index(load) + 3) % len(places)]
-    check_box(gpu, compiled(gpu, hopper_kernel("box")), span_bytes, BOX_PLACES[load], BOX_PLACES[store])
+    stores = list(STORE_PLACES.values())
+    store_at = stores[list(BOX_PLACES).index(load) % len(stores)]
+    check_box(gpu, compiled(gpu, hopper_kernel("box")), span_bytes, BOX_PLACES[load], store_at)
+
+
+def test_elements_of_a_tf32_map_are_rounded_as_they_come(gpu):
+    check_rounding(gpu, compiled(gpu, hopper_kernel("box")))
 
 
 @pytest.mark.parametrize("case", PRODUCT_CASES)

@@ -24,8 +24,9 @@ inline void check_box_place(Threads& threads, const SharedMemory& smem, const Bo
                    alignment, box.map.span_bytes == 0 ? "TMA's alignment" : "eight rows of the swizzle");
 }
 
-inline Box checked_box(Threads& threads, const SharedMemory& smem, const BoxOperands& operands, const char* name,
+inline Box checked_box(Threads& threads, const SharedMemory& smem, const BoxOperands& operands, bool is_store,
                        Site site) {
+  const char* name = is_store ? "tma_store" : "tma_load";
   constexpr unsigned map_alignment = 64;
   if (uintptr_t off = reinterpret_cast<uintptr_t>(operands.map) % map_alignment; off != 0)
     threads.refuse(site,
@@ -40,6 +41,13 @@ inline Box checked_box(Threads& threads, const SharedMemory& smem, const BoxOper
                    "%s: a box's row of %u bytes under a swizzle of %lu: the emulator takes only rows as long as the "
                    "swizzle's span",
                    name, box.map.row_bytes(), box.map.span_bytes);
+  if (auto off = (int64_t{box.col} * int64_t(box.map.element_bytes)) & int64_t(EncodedMap::chunk_bytes - 1); off != 0)
+    threads.refuse(site, "%s: the box's first column %d is %ld bytes off a multiple of 16: an illegal instruction",
+                   name, box.col, off);
+  if (is_store && (box.col < 0 || box.row < 0 || box.entry < 0))
+    threads.refuse(site,
+                   "%s: the box starts at (%d, %d, %d): a store may end outside the matrix but not start before it",
+                   name, box.col, box.row, box.entry);
   check_box_place(threads, smem, box, name, site);
   return box;
 }

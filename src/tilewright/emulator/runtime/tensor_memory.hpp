@@ -36,7 +36,7 @@ class TensorMemory {
   }
 
   void load(const Operands& operands, void* mbarrier) {
-    Load load{checked_box(threads_, smem_, operands.box, "tma_load", operands.site), mbarrier, operands.site,
+    Load load{checked_box(threads_, smem_, operands.box, false, operands.site), mbarrier, operands.site,
               threads_.current(), 0};
     mbarriers_.require(threads_, mbarrier, "a TMA load", operands.site);
     auto object = reinterpret_cast<uintptr_t>(mbarrier);
@@ -66,12 +66,12 @@ class TensorMemory {
   void store(const Operands& operands) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
     mine.pending.push_back(
-        {checked_box(threads_, smem_, operands.box, "tma_store", operands.site), mine.groups, operands.site, {}});
+        {checked_box(threads_, smem_, operands.box, true, operands.site), mine.groups, operands.site, {}});
     Store& store = mine.pending.back();
     int thread = threads_.current();
     observer_.bulk_store(thread, store.box.smem, store.box.map.box_bytes(), operands.code_site);
     for (unsigned i = 0; i < store.box.rows(); ++i)
-      if (Box::Inside part = store.box.inside(i); part.bytes != 0)
+      if (Box::Inside part = store.box.stored(i); part.bytes != 0)
         observer_.bulk_store_row(thread, reinterpret_cast<uintptr_t>(part.gmem), part.bytes, operands.code_site);
     touch(store.box, store.site);
     if (!at_once()) return;
