@@ -23,7 +23,7 @@ void tilewright_reads(const void* start, unsigned bytes) noexcept {
 }
 
 void tilewright_mbarrier_init(void* object, unsigned arrivals, const char* file, int line) noexcept {
-  this_cta->init_mbarrier(object, arrivals, {file, line});
+  this_cta->init_mbarrier(object, arrivals, {file, line}, __builtin_return_address(0));
 }
 void tilewright_mbarrier_inval(void* object, const char* file, int line) noexcept {
   this_cta->invalidate_mbarrier(object, {file, line});

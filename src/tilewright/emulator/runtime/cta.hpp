@@ -88,10 +88,10 @@ class Cta final : public Threads, public Resident {
     if (waits) observer_.leave(static_cast<uintptr_t>(id), current_);
   }
 
-  void init_mbarrier(void* object, unsigned expected, Site site) {
+  void init_mbarrier(void* object, unsigned expected, Site site, const void* caller) {
     if (smem_.place(object).space == nullptr) refuse(site, "mbarrier_init of an object that is not in shared memory");
     mbarriers_.init(*this, object, expected, site);
-    observer_.forget(reinterpret_cast<uintptr_t>(object));
+    observer_.init_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
   }
   void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
   void update_mbarrier(void* object, unsigned arrivals, long bytes, Site site) {

@@ -21,7 +21,7 @@ struct Observer {
   void load(int, uintptr_t, unsigned, uint32_t) {}
   void see_flag(int, uintptr_t, uint32_t) {}
   void meet(int, uint32_t, bool, bool) {}
-  void forget(uintptr_t) {}
+  void init_mbarrier(uintptr_t, int, uint32_t) {}
   void arrive(uintptr_t, int) {}
   void arrive_copies(uintptr_t, int, uint32_t) {}
   void complete(uintptr_t, bool) {}
