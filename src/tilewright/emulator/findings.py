@@ -86,7 +86,7 @@ class Wording:
             case "race":
                 return self._pair("race", one, element, self._missing_order(one))
             case "proxy":
-                return self._pair("proxy", one, element, self._missing_fence(one))
+                return self._pair("unfenced store", one, element, self._missing_fence(one))
             case "uninitialised":
                 return f"{verb} {element}, which nobody has written: {where}"
             case "misaligned":
@@ -138,8 +138,8 @@ class Wording:
         if SPACES[one["space"]] == "global":
             return "and fence_proxy_async covers shared memory only: TMA takes what was stored before the launch"
         if KINDS[one["before"]["kind"]] == "mbarrier init":
-            return "and no fence_mbarrier_init between: call it after mbarrier_init and before the barrier"
-        return "and no fence_proxy_async between: call it after the store and before the barrier"
+            return "and no fence_mbarrier_init on the way: call it after mbarrier_init and before the barrier"
+        return "and no fence_proxy_async on the way: call it after the store and before the barrier"
 
     def _actor(self, deed: Json) -> str:
         kind = KINDS[deed["kind"]]
