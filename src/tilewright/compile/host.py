@@ -26,7 +26,6 @@ from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR, tree_text
 from tilewright.errors import CompileFailed, NoCompiler
 
 ENVIRONMENT = "TILEWRIGHT_CXX"
-ARGS_TYPE = "tilewright::GemmArgs"
 V3_FEATURES = {
     "avx2": "-mavx2",
     "fma": "-mfma",
@@ -78,9 +77,9 @@ def host_epilogue(entry: str, args_type: str) -> str:
     )
 
 
-def host_source(source: KernelSource, *, args_type: str = ARGS_TYPE) -> KernelSource:
-    """`source` as `compile_host` takes it: with `host_epilogue` at its end."""
-    return replace(source, text=source.text + host_epilogue(source.entry, args_type))
+def host_source(source: KernelSource, *, args_type: str | None = None) -> KernelSource:
+    """`source` as `compile_host` takes it: with `host_epilogue` at its end, for its own struct or the one named."""
+    return replace(source, text=source.text + host_epilogue(source.entry, args_type or source.args_type))
 
 
 def rolled(source: KernelSource) -> KernelSource:
@@ -218,7 +217,7 @@ def compile_host(source: KernelSource) -> Binary:
 def runner(more_flags: tuple[str, ...] = ()) -> Binary:
     """The emulator's runner as an executable, from the cache where it is there. Raises NoCompiler, CompileFailed."""
     compiler = find_compiler()
-    flags = (*RUNNER_FLAGS, *more_flags)
+    flags = (*RUNNER_FLAGS, *instruction_flags(), *more_flags)
 
     def build(key: str) -> Binary:
         files = dict(_pairs(tree_text(EMULATOR_DIR)))

@@ -14,27 +14,27 @@ namespace tilewright {
 
 #if TILEWRIGHT_EMULATED
 
-inline void tma_prefetch(const TensorMap*) {}
+__forceinline__ void tma_prefetch(const TensorMap*) {}
 
-inline void tma_load(void* smem, const TensorMap* map, Mbarrier* barrier, int col, int row, int entry,
-                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void tma_load(void* smem, const TensorMap* map, Mbarrier* barrier, int col, int row, int entry,
+                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_tma_load(smem, map, barrier, col, row, entry, file, line);
 }
 
-inline void tma_store(const TensorMap* map, const void* smem, int col, int row, int entry,
-                      const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void tma_store(const TensorMap* map, const void* smem, int col, int row, int entry,
+                               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_tma_store(map, smem, col, row, entry, file, line);
 }
 
-inline void tma_commit() { tilewright_bulk_commit(); }
+__forceinline__ void tma_commit() { tilewright_bulk_commit(); }
 
 template <int pending_groups>
-inline void tma_wait_read() {
+__forceinline__ void tma_wait_read() {
   tilewright_bulk_wait(pending_groups, 1);
 }
 
 template <int pending_groups>
-inline void tma_wait() {
+__forceinline__ void tma_wait() {
   tilewright_bulk_wait(pending_groups, 0);
 }
 

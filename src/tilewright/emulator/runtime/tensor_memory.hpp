@@ -1,0 +1,230 @@
+// TMA: boxes on their way between global and shared memory. Owns when each is copied, what a thread's groups of stores
+// still lack, and the rules that a copy must keep; which bytes it moves is tensor_map.hpp's.
+//
+// A load lands when it is issued, or when no thread can run, as the schedule says. A store reads shared memory and
+// writes the matrix when it is issued, or each no sooner than a wait or the thread's end makes it.
+#pragma once
+
+#include <vector>
+
+#include "mbarriers.hpp"
+#include "observer.hpp"
+#include "shared_memory.hpp"
+#include "tensor_map.hpp"
+
+class TensorMemory {
+ public:
+  struct Operands {
+    const void* smem;
+    const void* map;
+    int col, row, entry;
+    Site site;
+    uint32_t code_site;
+  };
+
+  TensorMemory(Threads& threads, const SharedMemory& smem, Mbarriers& mbarriers, Observer& observer, Random& random,
+               Completion completion)
+      : threads_(threads),
+        smem_(smem),
+        mbarriers_(mbarriers),
+        observer_(observer),
+        random_(random),
+        completion_(completion) {}
+
+  // Before each CTA: nothing under way.
+  void reset() {
+    loads_.clear();
+    stores_.assign(static_cast<size_t>(threads_.count()), {});
+  }
+
+  void load(const Operands& operands, void* mbarrier) {
+    Load load{checked_box(operands, "tma_load"), mbarrier, operands.site, threads_.current(), 0};
+    mbarriers_.require(threads_, mbarrier, "a TMA load", operands.site);
+    auto object = reinterpret_cast<uintptr_t>(mbarrier);
+    observer_.bulk_load(load.thread, object, load.box.smem, load.box.map.box_bytes(), operands.code_site);
+    for (unsigned i = 0; i < load.box.rows(); ++i)
+      if (Box::Inside part = load.box.inside(i); part.bytes != 0)
+        observer_.bulk_load_row(load.thread, object, reinterpret_cast<uintptr_t>(part.gmem), part.bytes,
+                                operands.code_site);
+    load.moment = observer_.bulk_mark(object);
+    touch(load.box, load.site);
+    if (at_once())
+      land(load);
+    else
+      loads_.push_back(load);
+  }
+
+  // Completes one load that is under way, the oldest or any one, as the schedule says. Returns whether there was one.
+  bool land_one() {
+    if (loads_.empty()) return false;
+    size_t chosen = completion_ == Completion::random ? random_.below(loads_.size()) : 0;
+    Load load = loads_[chosen];
+    loads_.erase(loads_.begin() + static_cast<long>(chosen));
+    land(load);
+    return true;
+  }
+
+  void store(const Operands& operands) {
+    Stores& mine = stores_[static_cast<size_t>(threads_.current())];
+    mine.pending.push_back({checked_box(operands, "tma_store"), mine.groups, operands.site, false, {}});
+    Store& store = mine.pending.back();
+    int thread = threads_.current();
+    observer_.bulk_store(thread, store.box.smem, store.box.map.box_bytes(), operands.code_site);
+    for (unsigned i = 0; i < store.box.rows(); ++i)
+      if (Box::Inside part = store.box.inside(i); part.bytes != 0)
+        observer_.bulk_store_row(thread, reinterpret_cast<uintptr_t>(part.gmem), part.bytes, operands.code_site);
+    touch(store.box, store.site);
+    if (!at_once()) return;
+    store.read();
+    if (at_once()) write_first(mine, mine.pending.size());
+  }
+
+  void commit() {
+    ++stores_[static_cast<size_t>(threads_.current())].groups;
+    observer_.commit_bulk(threads_.current());
+  }
+
+  // All but the `pending` newest groups of the current thread have read shared memory, or are in global memory too.
+  void wait(unsigned pending, bool reads_only) {
+    Stores& mine = stores_[static_cast<size_t>(threads_.current())];
+    unsigned end = mine.groups > pending ? mine.groups - pending : 0;
+    size_t covered = 0;
+    for (; covered < mine.pending.size() && mine.pending[covered].group < end; ++covered) {
+      mine.pending[covered].read();
+      mine.pending[covered].is_waited = true;
+    }
+    if (!reads_only) write_first(mine, covered);
+    observer_.wait_bulk(threads_.current(), pending, reads_only);
+  }
+
+  // The current thread ends: its stores must have read what is gone with its CTA, and are then completed.
+  void leave() {
+    Stores& mine = stores_[static_cast<size_t>(threads_.current())];
+    for (const Store& store : mine.pending) {
+      const char* lacks = store.group == mine.groups ? "tma_commit and tma_wait_read" : "tma_wait_read";
+      if (!store.is_waited)
+        threads_.refuse(store.site,
+                        "tma_store that its thread never waits for: shared memory may be gone before it is "
+                        "read; end with %s",
+                        lacks);
+    }
+    write_first(mine, mine.pending.size());
+    mine.groups = 0;
+  }
+
+  // The CTA ends: no load may still be under way, as far as anyone has waited.
+  void finish() {
+    while (land_one()) continue;
+    if (const Mbarriers::Landing* landing = mbarriers_.unseen()) {
+      threads_.act_as(landing->thread);
+      threads_.refuse(landing->site,
+                      "tma_load that nobody waits for: it may still be on its way when its CTA ends; "
+                      "wait for its mbarrier's phase");
+    }
+  }
+
+ private:
+  struct Load {
+    Box box;
+    void* mbarrier;
+    Site site;
+    int thread;
+    uint32_t moment;  // of the mbarrier's loads, as the observer counts them
+  };
+  struct Store {
+    Box box;
+    unsigned group;
+    Site site;
+    bool is_waited;  // the thread knows that shared memory has been read
+    std::vector<unsigned char> bytes;
+
+    void read() {
+      if (!bytes.empty()) return;
+      bytes.resize(box.map.box_bytes());
+      box.read(bytes.data());
+    }
+  };
+  struct Stores {
+    std::vector<Store> pending;  // in the order of issue
+    unsigned groups = 0;         // closed so far
+  };
+
+  bool at_once() {
+    return completion_ == Completion::earliest || (completion_ == Completion::random && (random_.next() & 1));
+  }
+
+  void land(const Load& load) {
+    int waiting = threads_.act_as(load.thread);
+    threads_.act_at(load.site);
+    load.box.load();
+    threads_.act_at({});
+    observer_.bulk_loaded(reinterpret_cast<uintptr_t>(load.mbarrier), load.moment);
+    mbarriers_.land(threads_, load.mbarrier, load.box.map.box_bytes(), {load.site, load.thread});
+    threads_.act_as(waiting);
+  }
+
+  void write_first(Stores& stores, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      Store& store = stores.pending[i];
+      store.read();
+      threads_.act_at(store.site);
+      store.box.write(store.bytes.data());
+      threads_.act_at({});
+    }
+    stores.pending.erase(stores.pending.begin(), stores.pending.begin() + static_cast<long>(count));
+  }
+
+  // Reads what the box has of the matrix at its corners: a copy outside its array fails where it is issued.
+  void touch(const Box& box, Site site) {
+    threads_.act_at(site);
+    for (unsigned i : {0u, box.rows() - 1})
+      if (Box::Inside part = box.inside(i); part.bytes != 0) {
+        auto* memory = static_cast<const volatile unsigned char*>(part.gmem);
+        (void)memory[0];
+        (void)memory[part.bytes - 1];
+      }
+    threads_.act_at({});
+  }
+
+  Box checked_box(const Operands& operands, const char* name) const {
+    auto map_address = reinterpret_cast<uintptr_t>(operands.map);
+    constexpr unsigned map_alignment = 64;
+    if (map_address % map_alignment != 0)
+      threads_.refuse(operands.site,
+                      "%s: its tensor map is %lu bytes off a multiple of %u: pass it by value, as a "
+                      "__grid_constant__",
+                      name, map_address % map_alignment, map_alignment);
+    Box box{EncodedMap::read(operands.map), reinterpret_cast<uintptr_t>(operands.smem), operands.col, operands.row,
+            operands.entry};
+    if (!box.map.is_valid())
+      threads_.refuse(operands.site, "%s: its tensor map is not encoded: it holds zeros or no map at all", name);
+    if (box.map.span_bytes != 0 && box.map.row_bytes() != box.map.span_bytes)
+      threads_.refuse(operands.site,
+                      "%s: a box's row of %u bytes under a swizzle of %lu: the emulator takes only rows "
+                      "as long as the swizzle's span",
+                      name, box.map.row_bytes(), box.map.span_bytes);
+    check_smem(box, name, operands.site);
+    return box;
+  }
+
+  void check_smem(const Box& box, const char* name, Site site) const {
+    Extent extent = smem_.extent_of(reinterpret_cast<const void*>(box.smem));
+    if (extent.bytes == 0) threads_.refuse(site, "%s: the box's place is not in shared memory", name);
+    size_t left = extent.start + extent.bytes - box.smem;
+    if (box.smem - extent.start > extent.bytes || box.map.box_bytes() > left)
+      threads_.refuse(site, "%s: a box of %u bytes at shared offset %lu does not fit into %zu bytes", name,
+                      box.map.box_bytes(), box.smem - extent.start, extent.bytes);
+    if (unsigned alignment = box.map.alignment_bytes(); box.smem % alignment != 0)
+      threads_.refuse(site, "%s: the box's place is %lu bytes off a multiple of %u, %s", name, box.smem % alignment,
+                      alignment, box.map.span_bytes == 0 ? "TMA's alignment" : "eight rows of the swizzle");
+  }
+
+  Threads& threads_;
+  const SharedMemory& smem_;
+  Mbarriers& mbarriers_;
+  Observer& observer_;
+  Random& random_;
+  Completion completion_;
+  std::vector<Load> loads_;
+  std::vector<Stores> stores_;  // by thread
+};
