@@ -183,15 +183,11 @@ class Config:
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""
-        requires, name = self.rung.requires, self.rung.name
-        if problem.layout not in requires.layouts:
-            raise InvalidProblem(f"{name}: layout={problem.layout}: takes {', '.join(requires.layouts)} only")
-        for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes)):
-            if getattr(problem, kind) not in takes:
-                raise InvalidProblem(f"{name}: {kind}={getattr(problem, kind)}: takes {', '.join(takes)} only")
-        failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))
-        if failure is not None:
-            raise InvalidProblem(f"{name}: {failure}")
+        failure = self.rung.requires.refusal(problem.kind) or first_failure(
+            self.rung.rules_of("problem"), self.problem_scope(problem)
+        )
+        if failure:
+            raise InvalidProblem(f"{self.rung.name}: {failure}")
         self.tensor_maps(problem)
 
     def tensor_maps(self, problem: Problem) -> dict[str, TensorMap]:

@@ -109,14 +109,16 @@ def launch(
 class Requires:
     """What the rung takes: layouts and dtypes of a problem, features of an architecture.
 
-    `dtypes` are of one size; the first layout and types are meant where none is named. `out_dtypes` left empty are
-    `dtypes`. `row_bytes` is what rows and addresses of a problem must be aligned to beyond their elements.
+    Every layout goes with every type. `dtypes` are of one size, in which shared arrays are counted; the first layout
+    and types are meant where none is named. `out_dtypes` left empty are `dtypes`. `also` are single kinds beyond these,
+    of elements of any size. `row_bytes` is what rows and addresses must be aligned to beyond their elements.
     """
 
     layouts: tuple[str, ...] = ("NN",)
     dtypes: tuple[str, ...] = ("float32",)
     out_dtypes: tuple[str, ...] = ()
     row_bytes: int = 0
+    also: tuple[ProblemKind, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out_dtypes", self.out_dtypes or self.dtypes)
@@ -125,6 +127,21 @@ class Requires:
     def usual(self) -> ProblemKind:
         """The kind of problem that is meant where none is named."""
         return ProblemKind(self.layouts[0], self.dtypes[0], self.out_dtypes[0])
+
+    @property
+    def every_dtype(self) -> tuple[str, ...]:
+        """The element types of all kinds it takes."""
+        return tuple(dict.fromkeys([*self.dtypes, *(kind.dtype for kind in self.also)]))
+
+    def refusal(self, kind: ProblemKind) -> str:
+        """Why problems of `kind` aren't taken, in words; empty where they are."""
+        if kind in self.also:
+            return ""
+        besides = f", and besides {', '.join(str(other) for other in self.also)}" if self.also else ""
+        for name, takes in (("layout", self.layouts), ("dtype", self.dtypes), ("out_dtype", self.out_dtypes)):
+            if getattr(kind, name) not in takes:
+                return f"{name}={getattr(kind, name)}: takes {', '.join(takes)}{besides} only"
+        return ""
 
     features: frozenset[str] = frozenset()
 
@@ -249,4 +266,4 @@ class Rung(Step):
     @property
     def is_scalar_generic(self) -> bool:
         """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
-        return "Scalar::" in self.source
+        return "Scalar::" in self.source and not self.tensor_maps

@@ -17,7 +17,7 @@ from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import RowPrinter, emulator_columns, gpu_columns
 from tilewright.lab.settings import configs_of, parse_settings, sized_problem, usual_kind
 from tilewright.measure.modes import COLD, STEADY, check_cache, check_mode
-from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind, storage_dtype
 from tilewright.record import Record, load_records
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.select import choose_backend
@@ -50,7 +50,7 @@ class LadderRequest:
         """The problem asked for. Raises InvalidProblem, InvalidConfig."""
         usual = usual_kind(self.rungs_asked())
         dtype = self.dtype or usual.dtype
-        kind = ProblemKind(self.layout or usual.layout, dtype, dtype)
+        kind = ProblemKind(self.layout or usual.layout, dtype, storage_dtype(dtype))
         return sized_problem((self.m, self.n, self.k), (default, default, default), kind)
 
     def configs(self) -> list[Config]:
@@ -67,7 +67,7 @@ def _chosen(queries: list[str], dtype: str, registry: Registry) -> list[Rung]:
     if dtype not in ITEMSIZE_BYTES:
         raise InvalidProblem(f"--dtype {dtype}: must be one of {', '.join(ITEMSIZE_BYTES)}")
     wanted = {registry.find(query).name for query in queries}
-    taken = wanted or {name for name, rung in registry.items() if dtype in rung.requires.dtypes}
+    taken = wanted or {name for name, rung in registry.items() if dtype in rung.requires.every_dtype}
     return [rung for name, rung in registry.items() if name in taken]
 
 

@@ -66,7 +66,7 @@ class TensorMemory {
 
   void store(const Operands& operands) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
-    mine.pending.push_back({checked_box(operands, "tma_store"), mine.groups, operands.site, false, {}});
+    mine.pending.push_back({checked_box(operands, "tma_store"), mine.groups, operands.site, {}});
     Store& store = mine.pending.back();
     int thread = threads_.current();
     observer_.bulk_store(thread, store.box.smem, store.box.map.box_bytes(), operands.code_site);
@@ -76,7 +76,7 @@ class TensorMemory {
     touch(store.box, store.site);
     if (!at_once()) return;
     store.read();
-    if (at_once()) write_first(mine, mine.pending.size());
+    if (at_once()) write(store);
   }
 
   void commit() {
@@ -85,15 +85,18 @@ class TensorMemory {
   }
 
   // All but the `pending` newest groups of the current thread have read shared memory, or are in global memory too.
+  // What an earlier wait let read is written by now at the latest.
   void wait(unsigned pending, bool reads_only) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
     unsigned end = mine.groups > pending ? mine.groups - pending : 0;
-    size_t covered = 0;
+    size_t over = 0, covered = 0;
     for (; covered < mine.pending.size() && mine.pending[covered].group < end; ++covered) {
-      mine.pending[covered].read();
-      mine.pending[covered].is_waited = true;
+      Store& store = mine.pending[covered];
+      if (store.is_waited || !reads_only) over = covered + 1;
+      store.read();
+      store.is_waited = true;
     }
-    if (!reads_only) write_first(mine, covered);
+    finish_first(mine, over);
     observer_.wait_bulk(threads_.current(), pending, reads_only);
   }
 
@@ -108,7 +111,7 @@ class TensorMemory {
                         "read; end with %s",
                         lacks);
     }
-    write_first(mine, mine.pending.size());
+    finish_first(mine, mine.pending.size());
     mine.groups = 0;
   }
 
@@ -135,8 +138,9 @@ class TensorMemory {
     Box box;
     unsigned group;
     Site site;
-    bool is_waited;  // the thread knows that shared memory has been read
-    std::vector<unsigned char> bytes;
+    std::vector<unsigned char> bytes;  // as read; none before
+    bool is_written = false;
+    bool is_waited = false;  // the thread knows that shared memory has been read
 
     void read() {
       if (!bytes.empty()) return;
@@ -163,14 +167,18 @@ class TensorMemory {
     threads_.act_as(waiting);
   }
 
-  void write_first(Stores& stores, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      Store& store = stores.pending[i];
-      store.read();
-      threads_.act_at(store.site);
-      store.box.write(store.bytes.data());
-      threads_.act_at({});
-    }
+  void write(Store& store) {
+    if (store.is_written) return;
+    store.read();
+    threads_.act_at(store.site);
+    store.box.write(store.bytes.data());
+    threads_.act_at({});
+    store.is_written = true;
+  }
+
+  // The oldest `count` stores are over.
+  void finish_first(Stores& stores, size_t count) {
+    for (size_t i = 0; i < count; ++i) write(stores.pending[i]);
     stores.pending.erase(stores.pending.begin(), stores.pending.begin() + static_cast<long>(count));
   }
 

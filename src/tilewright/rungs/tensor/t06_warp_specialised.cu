@@ -14,7 +14,8 @@ struct Shared {
 
 constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS;
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t06_warp_specialised(const __grid_constant__ TmaArgs args) {
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
+    t06_warp_specialised(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
