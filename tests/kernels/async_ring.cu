@@ -9,6 +9,7 @@ using namespace tilewright;
 enum Bug {
   RIGHT,
   INIT_UNFENCED,
+  INIT_UNORDERED,
   OPERAND_UNFENCED,
   OPERAND_FENCED_BY_ONE,
   RESULT_UNFENCED,
@@ -56,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(160) async_ring(const __grid_consta
     }
     if (bug != INIT_UNFENCED) fence_mbarrier_init();
   }
-  __syncthreads();
+  if (bug != INIT_UNORDERED) __syncthreads();
 
   if (t >= CONSUMERS) {
     for (int tile = 0; t == CONSUMERS && tile < TILES; ++tile) {

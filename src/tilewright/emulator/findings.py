@@ -14,6 +14,7 @@ from tilewright.emulator.trace import KINDS, SPACES, Finding
 Json = dict[str, Any]
 Index = tuple[int, int, int]
 FLAWS = ("race", "uninitialised", "misaligned", "out_of_bounds", "padding", "index", "proxy")
+NOTHING_FOUND = "no race, unfenced store, uninitialised read or misplaced access"
 WARP, WARPGROUP = 32, 128
 VERBS = {
     "load": "reads",
@@ -25,6 +26,7 @@ VERBS = {
     "matrix load": "reads",
     "matrix store": "writes",
     "mbarrier init": "initialises",
+    "mbarrier use": "uses",
     "TMA load": "reads",
     "TMA fill": "writes",
     "TMA count": "counts its bytes in",
@@ -41,6 +43,8 @@ ASYNC_PROXY = {
     "wgmma read": ("product", "wgmma_wait"),
 }
 """What makes an access of the asynchronous proxy, and the wait that ends it."""
+UNTYPED = ("TMA", "wgmma", "mbarrier")
+"""Begin the kinds of access whose place is told as a byte."""
 
 
 class Wording:
@@ -79,7 +83,7 @@ class Wording:
         _, nbytes = self._array_of(one["space"], one["array"])
         element_bytes = min(one["bytes"], 4)
         element = f"{name}[{one['offset'] // element_bytes}]"
-        if any(KINDS[one[deed]["kind"]] in ASYNC_PROXY for deed in ("before", "now") if deed in one):
+        if any(KINDS[one[deed]["kind"]].startswith(UNTYPED) for deed in ("before", "now") if deed in one):
             element = f"byte {one['offset']} of {name}"
         verb = VERBS[KINDS[now["kind"]]]
         match FLAWS[one["flaw"]]:

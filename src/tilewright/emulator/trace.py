@@ -24,6 +24,7 @@ Kind = Literal[
     "matrix load",
     "matrix store",
     "mbarrier init",
+    "mbarrier use",
     "TMA load",
     "TMA fill",
     "TMA count",

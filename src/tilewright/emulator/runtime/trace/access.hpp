@@ -20,6 +20,7 @@ enum class Kind : uint8_t {
   matrix_load,
   matrix_store,
   mbarrier_init,
+  mbarrier_use,
   tma_load,
   tma_fill,
   tma_count,

@@ -74,6 +74,9 @@ class Observer {
   void init_mbarrier(uintptr_t object, int thread, uint32_t site) {
     if (request_.checks) checker_.init_mbarrier(arrays_, object, thread, site);
   }
+  void use_mbarrier(uintptr_t object, int thread, uint32_t site) {
+    if (request_.checks) checker_.use_mbarrier(arrays_, object, thread, site);
+  }
   void arrive(uintptr_t object, int thread) {
     if (request_.checks) checker_.arrive(object, thread);
   }
