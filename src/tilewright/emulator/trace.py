@@ -47,7 +47,7 @@ EVENT = np.dtype(
         *(("width_bytes", "<u2"), ("kind", "u1"), ("space", "u1"), ("array", "<i2")),
     ]
 )
-"""One access: byte offset in its array, the warp instruction it is part of, CTA and thread counted linearly."""
+"""One access of a warp's lane: byte offset in its array, the warp instruction, CTA and thread counted linearly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
