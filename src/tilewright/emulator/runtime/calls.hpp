@@ -60,12 +60,12 @@ void tilewright_proxy_fence() noexcept { this_cta->observer().proxy_fence(this_c
 void tilewright_tma_load(void* smem, const void* map, void* mbarrier, int col, int row, int entry, const char* file,
                          int line) noexcept {
   uint32_t code_site = this_cta->code_site(__builtin_return_address(0));
-  this_cta->tensor_memory().load({smem, map, col, row, entry, {file, line}, code_site}, mbarrier);
+  this_cta->tensor_memory().load({{smem, map, col, row, entry}, {file, line}, code_site}, mbarrier);
 }
 void tilewright_tma_store(const void* map, const void* smem, int col, int row, int entry, const char* file,
                           int line) noexcept {
   uint32_t code_site = this_cta->code_site(__builtin_return_address(0));
-  this_cta->tensor_memory().store({smem, map, col, row, entry, {file, line}, code_site});
+  this_cta->tensor_memory().store({{smem, map, col, row, entry}, {file, line}, code_site});
 }
 void tilewright_bulk_commit() noexcept { this_cta->tensor_memory().commit(); }
 void tilewright_bulk_wait(unsigned pending_groups, int reads_only) noexcept {
