@@ -101,6 +101,10 @@ class Cta final : public Threads, public Resident {
     mbarriers_.init(*this, object, expected, site);
     observer_.init_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
   }
+  // The call that the current thread makes needs an mbarrier that it knows to be initialised.
+  void use_mbarrier(const void* object, const void* caller) {
+    observer_.use_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
+  }
   void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
   void update_mbarrier(void* object, unsigned arrivals, long bytes, Site site) {
     fruitless_ = 0;
