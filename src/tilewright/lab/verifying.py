@@ -17,8 +17,8 @@ from tilewright.compile.source import FIELD_SCALAR, kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
 from tilewright.emulator.process import Completion, Schedule
-from tilewright.errors import InvalidConfig
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.errors import InvalidConfig, InvalidProblem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 from tilewright.run.args import field61_args, launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
@@ -84,9 +84,13 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 
 
 def problems_for(config: Config) -> list[Problem]:
-    """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
+    """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise.
+
+    They are of the kinds that the config takes: its tile may suit some layouts alone.
+    """
     requires = config.rung.requires
     kinds = [*covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes), *requires.also]
+    kinds = [kind for kind in kinds if _takes(config, kind)]
     return problem_set(
         guarded=config.rung.unguarded_when is not None,
         tile=config.tile,
@@ -94,6 +98,16 @@ def problems_for(config: Config) -> list[Problem]:
         kinds=kinds,
         row_bytes=requires.row_bytes,
     )
+
+
+def _takes(config: Config, kind: ProblemKind) -> bool:
+    """Whether `config` takes a product of this kind whose sizes and alignment nobody would refuse."""
+    rows, cols, depth = (16 * size for size in config.tile)
+    try:
+        config.require_problem(Problem(m=rows, n=cols, k=depth, **kind._asdict()))
+    except InvalidProblem:
+        return False
+    return True
 
 
 def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:
