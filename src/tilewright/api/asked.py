@@ -63,7 +63,7 @@ class Asked:
             return
         if not self.out.writable:
             raise InvalidProblem("out: read-only: pass an array that may be written")
-        if _may_overlap_itself(self.out):
+        if self.out.overlaps_itself:
             raise InvalidProblem(
                 f"out: shape {self.out.shape} with strides {self.out.strides} puts several results on one element; "
                 f"pass an array of its own"
@@ -89,14 +89,3 @@ class Asked:
     def reads_operands(self) -> bool:
         """Whether A and B take part. By the BLAS rule they are not read where alpha is 0."""
         return self.alpha != 0.0 and self.a.shape[-1] > 0
-
-
-def _may_overlap_itself(view: View) -> bool:
-    """Whether an element's place may be another's too, for axes that do not fit between the steps of longer ones."""
-    extent = 1
-    axes = [(abs(stride), size) for size, stride in zip(view.shape, view.strides, strict=True) if size > 1]
-    for stride, size in sorted(axes):
-        if stride < extent:
-            return 0 not in view.shape
-        extent = stride * (size - 1) + extent
-    return False

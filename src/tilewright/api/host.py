@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,10 @@ class HostTarget:
 def host_target(backend: str | None) -> Iterator[HostTarget]:
     """The device for `backend`. Raises NoDevice where a GPU is meant and there is none."""
     if backend == "emulator":
-        from tilewright.compile.host import compile_host, host_source
         from tilewright.run.emulator import EmulatorBackend
 
         with EmulatorBackend() as emulator:
-            arch = get_arch(EMULATED_ARCH)
-            yield HostTarget(
-                arch, EMULATED_SMS, "", emulator, emulator.sm_count, lambda source: compile_host(host_source(source))
-            )
+            yield HostTarget(get_arch(EMULATED_ARCH), EMULATED_SMS, "", emulator, emulator.sm_count, _compiled_for_cpu)
         return
     from tilewright.run.cuda import CudaBackend
 
@@ -64,6 +61,13 @@ def host_target(backend: str | None) -> Iterator[HostTarget]:
         yield HostTarget(
             gpu.arch, gpu.sm_count, packed, gpu, gpu.sm_count, lambda source: compile_cubin(source, gpu.arch)
         )
+
+
+@lru_cache(maxsize=256)
+def _compiled_for_cpu(source: KernelSource) -> Binary:
+    from tilewright.compile.host import compile_host, host_source
+
+    return compile_host(host_source(source))
 
 
 def launch_on(target: HostTarget, plan: Plan, inputs: Mapping[str, Any], result: Any) -> None:

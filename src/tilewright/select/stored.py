@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config, all_rungs, rung_config
@@ -20,13 +20,23 @@ from tilewright.tune.store import store_path
 _reading = threading.Lock()
 
 
+class _Tuned(NamedTuple):
+    """A choice in the store: its time, the rung with a digest of its source, and the settings."""
+
+    time_us: float
+    rung: str
+    source: str
+    settings: Mapping[str, int]
+
+
 def tuned_config(problem: Problem, arch: ArchSpec, sm_count: int) -> Config | None:
     """The fastest config that tuning found for this very problem on such a card, with today's kernel; or None."""
     path = store_path()
     with _reading:
         known = _known(path, _changed_ns(path))
-    found = known.get((_key(problem_fields(problem)), arch.compute_capability, sm_count))
-    return None if found is None else _config(*found)
+    found = known.get((_key(problem_fields(problem)), arch.compute_capability, sm_count), [])
+    configs = (_config(choice) for choice in sorted(found, key=lambda choice: choice.time_us))
+    return next((config for config in configs if config is not None), None)
 
 
 def _changed_ns(path: Path) -> tuple[int, ...]:
@@ -36,33 +46,31 @@ def _changed_ns(path: Path) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1)
-def _known(path: Path, changed_ns: tuple[int, ...]) -> dict[Any, tuple[str, str, dict[str, int]]]:
-    """By problem, compute capability and SMs: rung, digest of its source, and the settings with the least time."""
+def _known(path: Path, changed_ns: tuple[int, ...]) -> dict[Any, list[_Tuned]]:
+    """What tuning chose, by problem, compute capability and SMs."""
     if not any(changed_ns):
         return {}
     with Store(path) as store:
         choices = store.choices()
-    fastest: dict[Any, tuple[float, tuple[str, str, dict[str, int]]]] = {}
+    known: dict[Any, list[_Tuned]] = {}
     for choice in choices:
         fields, time_us = choice.context.fields, choice.data.get("time_us")
-        if time_us is None:
-            continue
-        device = fields["device"]
-        key = (_key(fields["problem"]), tuple(device["compute_capability"] or ()), device["sm_count"])
-        if key not in fastest or time_us < fastest[key][0]:
-            fastest[key] = (time_us, (choice.context.rung, fields["source"], choice.data["best"]))
-    return {key: found for key, (_, found) in fastest.items()}
+        if time_us is not None:
+            capability, sm_count = tuple(fields["device"]["compute_capability"] or ()), fields["device"]["sm_count"]
+            tuned = _Tuned(time_us, choice.context.rung, fields["source"], choice.data["best"])
+            known.setdefault((_key(fields["problem"]), capability, sm_count), []).append(tuned)
+    return known
 
 
 def _key(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _config(rung_name: str, source: str, settings: Mapping[str, int]) -> Config | None:
-    rung = all_rungs().get(rung_name)
-    if rung is None or source_digest(rung) != source:
+def _config(tuned: _Tuned) -> Config | None:
+    rung = all_rungs().get(tuned.rung)
+    if rung is None or source_digest(rung) != tuned.source:
         return None
     try:
-        return rung_config(rung, settings)
+        return rung_config(rung, tuned.settings)
     except InvalidInput:
         return None

@@ -91,11 +91,6 @@ def once(array: Any, copy: Copy) -> Any:
     return array[tuple(slice(0, 1) if axis in copy.repeated else slice(None) for axis in range(array.ndim))]
 
 
-def element_strides(strides_bytes: Shape, itemsize: int) -> Shape:
-    """Strides in elements, away from 0 where they are no multiples of the element's size."""
-    return tuple(-(-step // itemsize) if step > 0 else step // itemsize for step in strides_bytes)
-
-
 def unaligned(address: int, strides_bytes: Shape, itemsize: int) -> str:
     """Why elements of `itemsize` bytes can't be used where they lie; empty where they can."""
     if address % itemsize:

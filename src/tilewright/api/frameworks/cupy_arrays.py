@@ -8,7 +8,7 @@ from typing import Any
 
 import cupy
 
-from tilewright.api.frameworks.base import Framework, element_strides, once, require_dtype, unaligned
+from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
 from tilewright.api.frameworks.numpy_arrays import dtype_of
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
@@ -33,8 +33,7 @@ class CupyArrays(Framework):
         dtype = require_dtype(name, array.dtype.newbyteorder("=").name)
         address, itemsize, device = self.address(array), array.itemsize, array.data.device_id
         unusable = unaligned(address, array.strides, itemsize)
-        strides = element_strides(array.strides, itemsize)
-        return View(name, address, array.shape, strides, dtype, device, unusable=unusable)
+        return View(name, address, array.shape, array.strides, dtype, device, unusable=unusable)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from tilewright.api.frameworks.base import Framework, require_dtype
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
-from tilewright.api.view import View, packed_strides
+from tilewright.api.view import View, packed_strides, times
 from tilewright.errors import InvalidProblem
 
 LEGACY_DEFAULT_STREAM = 0
@@ -42,7 +42,8 @@ class ExportedArrays(Framework):
         dtype = require_dtype(name, "of no NumPy type" if seen.dtype is None else seen.dtype.name)
         shape = tuple(seen.shape)
         strides = packed_strides(shape) if seen.strides is None else tuple(seen.strides)
-        return View(name, int(seen.ptr), shape, strides, dtype, int(seen.device_id), not seen.readonly)
+        strides_bytes = times(strides, seen.dtype.itemsize)
+        return View(name, int(seen.ptr), shape, strides_bytes, dtype, int(seen.device_id), not seen.readonly)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""

@@ -11,7 +11,7 @@ from tilewright.api.frameworks.base import Framework, require_dtype
 from tilewright.api.frameworks.numpy_arrays import dtype_of
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
-from tilewright.api.view import HOST, View, packed_strides
+from tilewright.api.view import HOST, View, packed_strides, times
 from tilewright.errors import InvalidProblem
 
 LEGACY_DEFAULT_STREAM = 0
@@ -57,7 +57,15 @@ class JaxArrays(Framework):
         on_gpu = devices[0].platform in ("gpu", "cuda")
         device = int(devices[0].local_hardware_id) if on_gpu else HOST
         address = self.address(array.block_until_ready()) if on_gpu else 0
-        return View(name, address, array.shape, packed_strides(array.shape), dtype, device, writable=False)
+        return View(
+            name,
+            address,
+            array.shape,
+            times(packed_strides(array.shape), array.dtype.itemsize),
+            dtype,
+            device,
+            writable=False,
+        )
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`; JAX copies."""

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.api.frameworks.base import Framework, element_strides, once, require_dtype, unaligned
+from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
 from tilewright.api.view import HOST, View
@@ -45,8 +45,7 @@ class NumpyArrays(Framework):
         unusable = unaligned(address, array.strides, itemsize)
         if native != array.dtype:
             unusable = "its bytes are in the other order"
-        strides = element_strides(array.strides, itemsize)
-        return View(name, address, array.shape, strides, dtype, HOST, bool(array.flags.writeable), unusable)
+        return View(name, address, array.shape, array.strides, dtype, HOST, bool(array.flags.writeable), unusable)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""

@@ -11,7 +11,7 @@ import torch
 from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
-from tilewright.api.view import HOST, View
+from tilewright.api.view import HOST, View, times
 from tilewright.errors import InvalidProblem
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -42,7 +42,9 @@ class TorchTensors(Framework):
         address, itemsize = self.address(array), array.element_size()
         unusable = "its elements are negated when read" if array.is_neg() else unaligned(address, (), itemsize)
         device = array.get_device() if array.is_cuda else HOST
-        return View(name, address, tuple(array.shape), tuple(array.stride()), dtype, device, unusable=unusable)
+        return View(
+            name, address, tuple(array.shape), times(array.stride(), itemsize), dtype, device, unusable=unusable
+        )
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""
@@ -87,9 +89,9 @@ class TorchTensors(Framework):
 
     def call(self, **arguments: Any) -> Any:
         """See `Framework.call`."""
-        from tilewright.api import torch_ops
+        from tilewright.api.torch_ops import call
 
-        return torch_ops.call(**arguments)
+        return call(**arguments)
 
 
 FRAMEWORK = TorchTensors()

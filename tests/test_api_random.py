@@ -1,0 +1,43 @@
+"""Random products, integer-exact: through the emulator, and many more through a driver that multiplies by NumPy."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import device_double
+import tilewright as tw
+from random_problems import SIZES, random_problem, run_random
+
+EMULATED, CHUNKS = 500, 10
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_products_in_the_emulator(chunk):
+    emulated = functools.partial(tw.gemm, backend="emulator")
+    for seed in range(chunk, EMULATED, CHUNKS):
+        run_random(emulated, random_problem(seed))
+
+
+@pytest.mark.parametrize(("sizes", "count"), [(SIZES, 250), ((16, 64, 128, 192), 80)], ids=["odd", "whole tiles"])
+def test_random_products_on_a_device(sizes, count, monkeypatch):
+    target = device_double.install(monkeypatch)
+    target.sm_count = 132 if 128 not in sizes else 2  # few SMs are filled by large tiles
+    for seed in range(10_000, 10_000 + count):
+        run_random(tw.gemm, random_problem(seed, sizes=sizes), device_double.on_double, np.asarray)
+    assert len(target.driver.launches) > 0.9 * count
+    needs_whole_tiles = {part.choice.config.rung.unguarded_when is None for part in target.loaded}
+    assert (True in needs_whole_tiles) == (128 in sizes)
+
+
+def test_the_generator_meets_every_way_an_array_can_lie():
+    recipes = [
+        r for seed in range(300) for p in [random_problem(seed)] for r in (p.a, p.b, p.c, p.out) if r is not None
+    ]
+    assert any(step < 0 for r in recipes for step in r.steps)
+    assert any(step == 2 for r in recipes for step in r.steps)
+    assert any(r.repeated for r in recipes) and any(r.offset for r in recipes)
+    assert any(gap for r in recipes for gap in r.gaps) and any(0 in r.shape for r in recipes)
+    assert {len(r.shape) for r in recipes} >= {0, 1, 2, 3, 4}
+    orders = {r.order for r in recipes if len(r.shape) == 3}
+    assert len(orders) > 3
