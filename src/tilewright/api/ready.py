@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.api.asked import Asked
+from tilewright.api.drafts import overlap
 from tilewright.api.frameworks.base import Framework
 from tilewright.api.pieces import Steps
 from tilewright.api.plan import Plan
-from tilewright.api.planning import overlap
 from tilewright.api.target import GpuTarget
 from tilewright.api.view import View
 from tilewright.problem import ITEMSIZE_BYTES, Problem

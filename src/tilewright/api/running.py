@@ -81,7 +81,7 @@ def get_ready(framework: Framework, arrays: dict[str, Any], stream: Any, options
     asked = ask(framework, arrays, options, packed="")
     if asked.a.device == HOST:
         raise InvalidProblem(
-            f"arrays of {framework.name} lie on the host: move them to a GPU, or pass NumPy arrays with backend='emulator'"
+            f"arrays of {framework.name} lie on the host: move them to a GPU, or pass NumPy's with backend='emulator'"
         )
     if options.backend == "emulator":
         raise InvalidProblem("backend='emulator' with arrays on a GPU: it takes NumPy arrays; leave backend out")

@@ -19,7 +19,7 @@ LEGACY_DEFAULT_STREAM = 0
 class ExportedArrays(Framework):
     """Whatever exports its memory. The call's stream is the legacy default one unless another is given."""
 
-    name = "this library"
+    name = "another library"
     repeats = False
 
     def signature(self, array: Any) -> Any:
