@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.api.frameworks import framework_of, known_framework
-from tilewright.api.running import Options, run
+from tilewright.api.running import PLAIN, Options, run
 
 
 def matmul(
@@ -23,7 +23,12 @@ def matmul(
 
     Returns `out`, or a new array of the operands' framework on their device.
     """
-    return gemm(a, b, out=out, compute_type=compute_type, stream=stream, kernels=kernels, backend=backend)
+    framework = known_framework(type(a)) or framework_of(a)
+    is_plain = compute_type is None and kernels == "any" and backend is None
+    options = PLAIN if is_plain else Options(compute_type=compute_type, kernels=kernels, backend=backend)
+    if framework.takes_over((a, b, out)):
+        return framework.call(a=a, b=b, c=None, out=out, bias=None, stream=stream, options=options)
+    return run(framework, a, b, None, out, None, stream, options)
 
 
 def gemm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -44,6 +45,9 @@ class Gemm:
         self._stream = stream
         self._ready: Ready | None = None
         self._at: tuple[int, ...] = ()
+        self._pinned: list[tuple[Any, int]] = []
+        self._launch: Callable[..., None]
+        self._device: int
         self._require_own(tuple(self._arrays.values()))
 
     def plan(self) -> Plan:
@@ -55,8 +59,8 @@ class Gemm:
             with host_target(self._options.backend) as target:
                 return running.get_host_ready(self._framework, self._arrays, target, self._options).plan
         if self._ready is None:
-            self._at = self._addresses()
             self._ready = running.get_ready(self._framework, self._arrays, self._stream, self._options)
+            self._pin(self._ready)
         return self._ready.plan
 
     def autotune(self, *, effort: str = "quick", budget_seconds: float | None = None) -> Plan:
@@ -74,7 +78,7 @@ class Gemm:
             machine = Machine(devices=(self._ready.device,))
             tune(part.choice.config.rung, part.problem, request, machine=machine)
         running.forget()
-        self._ready = None
+        self._ready, self._pinned = None, []
         return self.plan()
 
     def execute(self, a: Any = None, b: Any = None, c: Any = None, *, out: Any = None, stream: Any = None) -> Any:
@@ -82,24 +86,26 @@ class Gemm:
 
         Raises InvalidProblem for another shape or type.
         """
-        ready = self._ready
-        if a is None and b is None and c is None and out is None and ready is not None and ready.direct:
-            held = self._arrays["out"]
-            at = self._addresses()
-            if at == self._at and held is not None:
-                chosen = self._stream if stream is None else stream
-                handle = self._framework.current_stream(ready.device) if chosen is None else stream_handle(chosen)
-                a_at, b_at, c_at, out_at, bias_at = at
-                ready.launch(a_at, b_at, c_at, out_at, bias_at, handle)
-                return held
+        if a is None and b is None and c is None and out is None:
+            if self._ready is None and not self._framework.on_host:
+                self.plan()
+            if not self._is_pinned():
+                return self._run(self._arrays, stream)
+            chosen = self._stream if stream is None else stream
+            handle = self._framework.current_stream(self._device) if chosen is None else stream_handle(chosen)
+            self._launch(*self._at, handle)
+            return self._arrays["out"]
         given = {"A": a, "B": b, "C": c, "out": out}
         used = {**self._arrays, **{name: self._same_kind(name, x) for name, x in given.items() if x is not None}}
-        operands = (used["A"], used["B"], used["C"], used["out"], used["bias"])
+        return self._run(used, stream)
+
+    def _run(self, arrays: dict[str, Any], stream: Any) -> Any:
+        operands = (arrays["A"], arrays["B"], arrays["C"], arrays["out"], arrays["bias"])
         return running.run(self._framework, *operands, self._stream if stream is None else stream, self._options)
 
     def close(self) -> None:
         """Let go of the operands."""
-        self._arrays, self._ready = dict.fromkeys(self._arrays), None
+        self._arrays, self._ready, self._pinned = dict.fromkeys(self._arrays), None, []
 
     def __enter__(self) -> Self:
         return self
@@ -109,11 +115,22 @@ class Gemm:
     ) -> None:
         self.close()
 
-    def _addresses(self) -> tuple[int, ...]:
+    def _is_pinned(self) -> bool:
+        """Whether launching at the planned addresses is all there is to do."""
         address = self._framework.address
-        return tuple(
-            0 if (array := self._arrays[name]) is None else address(array) for name in ("A", "B", "C", "out", "bias")
-        )
+        for array, at in self._pinned:
+            if address(array) != at:
+                return False
+        return bool(self._pinned)
+
+    def _pin(self, ready: Ready) -> None:
+        """Note what a repeated launch needs, where every array is used as it lies and there is an `out`."""
+        address, out = self._framework.address, self._arrays["out"]
+        if ready.direct and out is not None:
+            arrays = [self._arrays[name] for name in ("A", "B", "C", "out", "bias")]
+            self._at = tuple(0 if array is None else address(array) for array in arrays)
+            self._pinned = [(x, at) for x, at in zip(arrays, self._at, strict=True) if x is not None]
+            self._launch, self._device = ready.launch, ready.device
 
     def _same_kind(self, name: str, array: Any) -> Any:
         """The array, if it has the shape and type of the one in its place."""

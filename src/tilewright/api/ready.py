@@ -38,16 +38,13 @@ class Ready:
         self.is_repeatable = not overlap(asked) and not any(v.address % v.itemsize for v in asked.views)
         self._ignores_operands = not asked.reads_operands
         self._swapped = plan.swapped
-        self._reach = None if asked.out is None else _reach(asked, plan)
+        self._reach = _reach(asked, plan)
         self._launches: tuple[tuple[PreparedLaunch, Offsets], ...] = ()
         self._only: PreparedLaunch | None = None
 
     def overlaps(self, a: int, b: int, c: int, d: int, bias: int) -> bool:
         """Whether `out` at `d` lies in one stretch of memory with an input that is read where it lies."""
-        reach = self._reach
-        if reach is None:
-            return False
-        low, high, a_low, a_high, b_low, b_high, c_low, c_high, bias_low, bias_high = reach
+        low, high, a_low, a_high, b_low, b_high, c_low, c_high, bias_low, bias_high = self._reach
         low, high = d + low, d + high
         return (
             (a + a_low < high and low < a + a_high)
@@ -130,10 +127,10 @@ def given_back(plan: Plan, framework: Framework, out: Any, result: Any) -> Any:
 
 def _reach(asked: Asked, plan: Plan) -> tuple[int, ...]:
     """First byte and the one past the last of out, A, B, C and bias; NOWHERE for those not read where they lie."""
-    assert asked.out is not None
     operands: tuple[View | None, ...] = (asked.a, asked.b) if asked.reads_operands else (None, None)
-    c = None if asked.c is not None and asked.c.is_same_memory(asked.out) else asked.c
-    reach = list(asked.out.reach_bytes)
+    out = asked.out
+    c = None if asked.c is not None and out is not None and asked.c.is_same_memory(out) else asked.c
+    reach = list(NOWHERE if out is None else out.reach_bytes)
     for view in (*operands, c, asked.bias):
         reach += NOWHERE if view is None or view.name in plan.copied else view.reach_bytes
     return tuple(reach)

@@ -41,6 +41,10 @@ class Options(NamedTuple):
     backend: Any = None
 
 
+PLAIN = Options()
+"""Those of a call that names none."""
+
+
 def run(framework: Framework, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: Options) -> Any:
     """The product; returns `out`, or a new array of the framework's. `c`, `out`, `bias` and `stream` may be None.
 
@@ -48,8 +52,8 @@ def run(framework: Framework, a: Any, b: Any, c: Any, out: Any, bias: Any, strea
     """
     ready = key = None
     if framework.repeats:
-        with contextlib.suppress(AttributeError, TypeError):  # another framework's array, or no array: told below
-            address, signature = framework.address, framework.signature
+        address, signature = framework.address, framework.signature
+        try:
             at_a, at_b = address(a), address(b)
             at_c = 0 if c is None else address(c)
             at_d = 0 if out is None else address(out)
@@ -61,8 +65,10 @@ def run(framework: Framework, a: Any, b: Any, c: Any, out: Any, bias: Any, strea
                 *(bits & -bits, at_c == at_d, options),
             )
             ready = _kept.get(key)
-            if ready is not None and out is not None and ready.overlaps(at_a, at_b, at_c, at_d, at_bias):
-                ready = key = None
+        except (AttributeError, TypeError):  # another framework's array, or no array, which is told below
+            key = None
+        if ready is not None and out is not None and ready.overlaps(at_a, at_b, at_c, at_d, at_bias):
+            ready = key = None
     if ready is None:
         return _run_first(framework, {"A": a, "B": b, "C": c, "out": out, "bias": bias}, stream, options, key)
     if ready.direct and ready.target is not None and (out is not None or stream is None):

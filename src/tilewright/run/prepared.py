@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import struct
 import threading
 from functools import cache
 from typing import Any
@@ -19,6 +20,8 @@ from tilewright.run.protocol import Grid
 CLUSTER_DIMENSION, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 6
 """The driver's numbers of the two launch attributes."""
 MAP_ALIGNMENT_BYTES = 64
+_MATRICES = struct.Struct("=4Q")
+"""The four addresses that follow one another in the argument struct."""
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -74,7 +77,9 @@ class PreparedLaunch:
         driver: Any = None,
     ) -> None:
         self._driver = driver_library() if driver is None else driver
-        self._args = _aligned(args)
+        self._memory, start = _aligned(args)
+        self._args = type(args).from_buffer(self._memory, start)
+        self._matrices_at = start + GemmArgs.a.offset
         self._config = launch_config(grid)
         self._function = ctypes.c_void_p(function)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
@@ -90,10 +95,11 @@ class PreparedLaunch:
     def __call__(self, a: int, b: int, c: int, d: int, bias: int, stream: int) -> None:
         """Launch on `stream` (a raw handle) with these addresses. Does not synchronise. Raises LaunchFailed."""
         with self._lock:
-            args = self._args
             if self._maps:
                 self._move_maps({"a": a, "b": b, "d": d})
-            args.a, args.b, args.c, args.d, args.bias = a, b, c, d, bias
+            _MATRICES.pack_into(self._memory, self._matrices_at, a, b, c, d)
+            if bias:
+                self._args.bias = bias
             self._config.stream = stream
             status = self._get_current(self._current_pointer)
             if self._current.value == self._context and not status:
@@ -121,13 +127,12 @@ class PreparedLaunch:
                     _raise(status)
 
 
-def _aligned(args: GemmArgs) -> GemmArgs:
-    """A copy of `args` whose tensor maps lie where the driver wants them."""
-    size = ctypes.sizeof(args)
-    memory = ctypes.create_string_buffer(size + MAP_ALIGNMENT_BYTES)
-    copy = type(args).from_buffer(memory, -ctypes.addressof(memory) % MAP_ALIGNMENT_BYTES)
-    ctypes.memmove(ctypes.addressof(copy), ctypes.addressof(args), size)
-    return copy
+def _aligned(args: GemmArgs) -> tuple[bytearray, int]:
+    """Memory with the bytes of `args` at an offset that is given, where tensor maps lie as the driver wants them."""
+    memory = bytearray(ctypes.sizeof(args) + MAP_ALIGNMENT_BYTES)
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % MAP_ALIGNMENT_BYTES
+    memory[start : start + ctypes.sizeof(args)] = bytes(args)
+    return memory, start
 
 
 def _raise(status: int) -> None:

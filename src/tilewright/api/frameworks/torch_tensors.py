@@ -81,9 +81,9 @@ class TorchTensors(Framework):
         """See `Framework.takes_over`."""
         if torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
             return True
-        has_gradients = torch.is_grad_enabled()
+        differentiates = torch.is_grad_enabled()
         for array in arrays:
-            if array is not None and (type(array) not in PLAIN or (has_gradients and array.requires_grad)):
+            if array is not None and (type(array) not in PLAIN or (differentiates and array.requires_grad)):
                 return True
         return False
 
