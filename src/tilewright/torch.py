@@ -1,6 +1,6 @@
 """tilewright inside torch: a drop-in `Linear`, and the operators that torch traces, differentiates and captures.
 
-Importing this imports torch and registers `torch.ops.tilewright`.
+Importing this imports torch and registers `torch.ops.tilewright`: do so before a function with a product is compiled.
 """
 
 from __future__ import annotations

@@ -145,6 +145,8 @@ def test_what_is_no_plain_tensor_is_never_silently_wrong():
         tw.matmul(b.cpu(), b.cpu())
     with pytest.raises((InvalidProblem, RuntimeError, NotImplementedError)):
         torch.func.vmap(lambda x: tw.matmul(x, b))(integers(2, 6, 6))
+    a = integers(6, 6)
+    assert torch.equal(torch.func.grad(lambda x: tw.matmul(x, b).sum())(a), b.sum(1).expand(6, 6))
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -81,8 +81,8 @@ def launch_on(target: HostTarget, plan: Plan, inputs: Mapping[str, Any], result:
         memory, addresses[name] = _placed(device, name, array, alignment, read_only=True)
         held.append(memory)
     memory, addresses["d"] = _placed(device, "d", result, alignment, read_only=False)
-    if not reads_operands:
-        addresses["a"] = addresses["b"] = addresses["d"]
+    unread = [*(() if reads_operands else "ab"), *("c" if inputs["c"] is None else ())]
+    addresses |= dict.fromkeys(unread, addresses["d"])
     itemsizes = {"a": inputs["a"].itemsize, "b": inputs["a"].itemsize, "c": result.itemsize, "d": result.itemsize}
     for part in plan.parts:
         for offset in part.offsets:

@@ -65,6 +65,8 @@ class Ready:
             a, b = b, a
         if self._ignores_operands:
             a = b = d
+        if not self.reads_c:
+            c = d  # its offsets are those of D
         if self._only is not None:
             self._only(a, b, c, d, bias, stream)
             return

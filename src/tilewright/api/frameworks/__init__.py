@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 from tilewright.api.frameworks.base import Framework
@@ -25,6 +26,11 @@ def framework_of(array: Any) -> Framework:
 def known_framework(kind: type) -> Framework | None:
     """The framework of a type that was met before."""
     return _by_type.get(kind)
+
+
+def remember(kinds: Iterable[type], framework: Framework) -> None:
+    """Know the framework of these types before an array of theirs is met."""
+    _by_type.update(dict.fromkeys(kinds, framework))
 
 
 def _find(kind: type) -> Framework:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from tilewright.api.frameworks import remember
 from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
 from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
@@ -18,6 +19,8 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Tensors that are nothing but memory; subclasses have rules of their own."""
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 """The current stream's handle without a Stream object around it, where this torch has that."""
+_transform = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
+"""The innermost of torch.func's transforms that is at work, or None."""
 
 
 class TorchTensors(Framework):
@@ -79,7 +82,7 @@ class TorchTensors(Framework):
 
     def takes_over(self, arrays: tuple[Any, ...]) -> bool:
         """See `Framework.takes_over`."""
-        if torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
+        if torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda") or _transform() is not None:
             return True
         differentiates = torch.is_grad_enabled()
         for array in arrays:
@@ -95,3 +98,4 @@ class TorchTensors(Framework):
 
 
 FRAMEWORK = TorchTensors()
+remember(PLAIN, FRAMEWORK)
