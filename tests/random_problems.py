@@ -7,7 +7,7 @@ float32 whatever the order of sums.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,6 +85,12 @@ class RandomProblem:
     alpha: float
     beta: float | None
     seed: int
+
+    def moved(self, rng: random.Random) -> RandomProblem:
+        """The same with each array at another distance from the start of its buffer."""
+        recipes = {name: getattr(self, name) for name in ("a", "b", "c", "out")}
+        offsets = {name: replace(r, offset=rng.choice((0, 1, 2, 4))) for name, r in recipes.items() if r is not None}
+        return replace(self, **offsets)
 
     def buffer(self, recipe: Recipe, salt: int) -> np.ndarray:
         """Small integers, the same for the same problem."""

@@ -74,6 +74,19 @@ def test_d4_an_unaligned_call_after_an_aligned_one_is_planned_for_its_alignment(
     assert len(target.loaded) == 4, "the fourth call is like the first"
 
 
+def test_a_plan_relies_on_no_alignment_that_a_call_like_it_may_lack(target):
+    b, copied = aligned(8, 8), [aligned(8, 16, at_bytes=at)[:, ::2] for at in (4, 0)]
+    for left, right in ((copied[0], b), (copied[1], aligned(8, 8, at_bytes=4))):
+        assert np.array_equal(tw.matmul(left, right), left @ right)
+    for at_c, at_a in ((4, 0), (0, 4)):
+        a, c = aligned(8, 8, at_bytes=at_a), aligned(8, 8, at_bytes=at_c)
+        assert np.array_equal(tw.gemm(a, b, c, beta=0.0), a @ b)
+    half = [aligned(8, 8, at_bytes=at, dtype="float16") for at in (2, 4)]
+    for a, at_out in ((half[0], 4), (half[1], 2)):
+        out = aligned(8, 8, at_bytes=at_out)
+        assert np.array_equal(tw.matmul(a, half[1], out=out), a.astype(np.float32) @ half[1].astype(np.float32))
+
+
 def test_an_overlap_is_seen_in_a_call_like_an_earlier_one(target):
     b = aligned(8, 8)
     for place in ("apart", "input", "half", "apart"):
@@ -345,7 +358,7 @@ def real_target(monkeypatch):
 
 def part_of(m):
     a, b = View("A", 256, (m, 4), (16, 4), "float32", 0), View("B", 256, (4, 5), (20, 4), "float32", 0)
-    scalars = {"alpha": 1.0, "beta": 0.0, "dtype": "float32", "epilogue": tw.Epilogue()}
+    scalars = {"alpha": 1.0, "beta": 0.0, "dtype": "float32", "epilogue": tw.Epilogue(), "alignment_bytes": 256}
     asked = Asked(a=a, b=b, c=None, out=None, bias=None, **scalars)
     return make_plan(asked, device_double.DoubleTarget(None)).parts[0]
 

@@ -16,7 +16,8 @@ class Asked:
     """One product as a caller asked for it.
 
     `dtype` is the problem's element type, 'tfloat32' for float32 operands in TF32. `c` is there only where beta reads
-    it, broadcast to the result's shape. `packed` says why every input is copied without gaps; empty where it isn't.
+    it, broadcast to the result's shape. `alignment_bytes` is what the addresses of all arrays of the call are multiples
+    of. `packed` says why every input is copied without gaps; empty where it isn't.
     Raises InvalidProblem for views that do not go together.
     """
 
@@ -29,6 +30,7 @@ class Asked:
     beta: float
     dtype: str
     epilogue: Epilogue
+    alignment_bytes: int
     packed: str = ""
 
     def __post_init__(self) -> None:
@@ -84,6 +86,11 @@ class Asked:
         """The result's element type: that of out, of C, or of the operands."""
         given = self.out or self.c
         return storage_dtype(self.dtype) if given is None else given.dtype
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether every array is aligned to its elements, by the alignment that they all have."""
+        return self.alignment_bytes >= max(view.itemsize for view in self.views)
 
     @property
     def reads_operands(self) -> bool:

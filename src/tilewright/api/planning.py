@@ -75,11 +75,16 @@ def _part(draft: Draft, piece: Piece, target: Target) -> Part:
 
 
 def _alignment(draft: Draft, offsets: list[Steps]) -> int:
-    """What every address of the launches is a multiple of, those of copies and new results being aligned."""
-    used = [] if draft.k == 0 else ["a", "b"]
-    in_place = [draft.operands[name] for name in (*used, "c", "d", "bias")]
-    addresses = [operand.view.address for operand in in_place if operand.view is not None and not operand.reason]
-    sizes = Steps(*(ITEMSIZE_BYTES[draft.asked.dtype],) * 2, *(ITEMSIZE_BYTES[draft.asked.out_dtype],) * 2)
+    """What every address of the launches is a multiple of.
+
+    By the alignment that all arrays of the call have, used or not: with that alone known, the plan is right again.
+    Where one isn't even aligned to its elements, by the addresses that are used.
+    """
+    asked, addresses = draft.asked, [draft.asked.alignment_bytes]
+    if not asked.is_aligned:
+        used = [draft.operands[name] for name in (*("ab" if draft.k else ""), "c", "d", "bias")]
+        addresses = [operand.view.address for operand in used if operand.view is not None and not operand.reason]
+    sizes = Steps(*(ITEMSIZE_BYTES[asked.dtype],) * 2, *(ITEMSIZE_BYTES[asked.out_dtype],) * 2)
     moved = [abs(step) * size for offset in offsets for step, size in zip(offset, sizes, strict=True)]
     return alignment_of(*addresses, *moved)
 

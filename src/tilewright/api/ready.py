@@ -35,7 +35,7 @@ class Ready:
         self.plan, self.target, self.device = plan, target, asked.a.device
         self.direct = not plan.copies and not plan.temporary
         self.reads_c = asked.c is not None
-        self.is_repeatable = not overlap(asked) and not any(v.address % v.itemsize for v in asked.views)
+        self.is_repeatable = asked.is_aligned and not overlap(asked)
         self._ignores_operands = not asked.reads_operands
         self._swapped = plan.swapped
         self._reach = _reach(asked, plan)

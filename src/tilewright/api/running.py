@@ -20,7 +20,7 @@ from tilewright.api.scalars import beta_of, epilogue_of, operand_dtype, scale
 from tilewright.api.shapes import broadcast_shape, product_sizes
 from tilewright.api.streams import stream_handle
 from tilewright.api.target import gpu_target
-from tilewright.api.view import HOST, View
+from tilewright.api.view import HOST, View, alignment_of
 from tilewright.errors import InvalidInput, InvalidProblem
 
 MOST_KEPT = 4096
@@ -126,6 +126,7 @@ def ask(framework: Framework, arrays: dict[str, Any], options: Options, *, packe
         beta=beta,
         dtype=operand_dtype(views["A"].dtype, options.compute_type),
         epilogue=epilogue,
+        alignment_bytes=alignment_of(*(framework.address(array) for array in arrays.values() if array is not None)),
         packed=packed,
     )
 
