@@ -84,7 +84,7 @@ def test_ten_thousand_persistent_launches_over_random_shapes_end_and_are_exact(q
     rung, shapes = all_rungs().find(query), random.Random(7)
     configs = [rung_config(rung), rung_config(rung, {"BN": 64, "STAGES": 3, "GROUP_M": 4})]
     make = torch.Generator(device="cuda").manual_seed(3)
-    pool = torch.randint(-4, 5, (2, 1 << 21), generator=make, device="cuda").bfloat16()
+    pool = torch.randint(-4, 5, (2, 1 << 22), generator=make, device="cuda").bfloat16()
     with CudaBackend(stream=torch.cuda.current_stream().cuda_stream) as gpu:
         for turn in range(10_000):
             m, n, k = (shapes.randint(1, 2 ** shapes.randint(1, 10)) for _ in range(3))

@@ -92,6 +92,11 @@ class Launch:
     cluster: tuple[Expr, Expr, Expr]
     dependent: bool
 
+    @property
+    def persistent(self) -> bool:
+        """Whether there are as many CTAs as the device's SMs call for, each with several tiles to make."""
+        return any("sm_count" in expr.names for expr in self.grid)
+
 
 def launch(
     *,
@@ -148,20 +153,31 @@ class Requires:
 
 @dataclass(frozen=True)
 class Accesses:
-    """Element accesses of one CTA in one step of `k_step` along K, for `results` results."""
+    """Element accesses of one CTA in one step of `k_step` along K, for `results` results.
+
+    `math_threads` are those that multiply, where others only copy for them; None is all of them.
+    """
 
     k_step: Expr
     results: Expr
     global_loads: Expr
     shared_loads: Expr
     shared_stores: Expr
+    math_threads: Expr | None = None
 
 
 def accesses(
-    *, k_step: str, results: str, global_loads: str, shared_loads: str = "0", shared_stores: str = "0"
+    *,
+    k_step: str,
+    results: str,
+    global_loads: str,
+    shared_loads: str = "0",
+    shared_stores: str = "0",
+    math_threads: str | None = None,
 ) -> Accesses:
     """`Accesses` from text; every count is in elements, loads and stores by all threads of the CTA."""
-    return Accesses(Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
+    counts = (Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
+    return Accesses(*counts, math_threads=None if math_threads is None else Expr(math_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +244,7 @@ class Rung(Step):
         fixed: Iterable[Expr] = (
             *(*self.launch.block, *self.launch.cluster),
             *(counts.k_step, counts.results, counts.global_loads, counts.shared_loads, counts.shared_stores),
+            *(() if counts.math_threads is None else (counts.math_threads,)),
         )
         for expr in fixed:
             self._require(expr, known, "launch block, cluster or accesses")

@@ -82,7 +82,7 @@ def _bytes(pending: int) -> str:
     """What a phase still waits for, when all copies that were issued have come."""
     if pending < 0:
         return f", {-pending} bytes more have come than were announced"
-    return f", {pending} bytes to come" if pending else ""
+    return f", {pending} bytes to come and no TMA load under way" if pending else ""
 
 
 def _flag(wait: Json, memory: DeviceMemory) -> tuple[str, str]:

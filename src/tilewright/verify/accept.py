@@ -77,7 +77,7 @@ MODES = {
 }
 
 
-MODE_OF = {"float32": "fp32", "tfloat32": "tf32_truncated", "float16": "fp16", "bfloat16": "bf16"}
+MODE_OF = {"float32": "fp32", "tfloat32": "tf32_rounded", "float16": "fp16", "bfloat16": "bf16"}
 """The mode of a kernel that multiplies elements of this type, unrounded for TF32, and accumulates in float32."""
 
 

@@ -101,6 +101,10 @@ class Cta final : public Threads, public Resident {
     mbarriers_.init(*this, object, expected, site);
     observer_.init_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
   }
+  // The call that the current thread makes needs an mbarrier that it knows to be initialised.
+  void use_mbarrier(const void* object, const void* caller) {
+    observer_.use_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
+  }
   void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
   void update_mbarrier(void* object, unsigned arrivals, long bytes, Site site) {
     fruitless_ = 0;
@@ -175,7 +179,16 @@ class Cta final : public Threads, public Resident {
   // All lanes of the warp come to the instruction `name`, which is each one's own.
   void meet_warp(const char* name, Site site) {
     constexpr unsigned all_lanes = ~0u;
-    warps_.meet(*this, {[](void* const*) {}, name, all_lanes, site}, nullptr);
+    int lanes_there = 0;
+    auto count = [](void* const* lanes) {
+      int there = 0;
+      for (int i = 0; i < Warps::lanes; ++i) there += lanes[i] != nullptr;
+      for (int i = 0; i < Warps::lanes; ++i)
+        if (lanes[i] != nullptr) *static_cast<int*>(lanes[i]) = there;
+    };
+    warps_.meet(*this, {count, name, all_lanes, site}, &lanes_there);
+    if (lanes_there != Warps::lanes)
+      refuse(site, "%s: %d lanes of the warp have ended; all 32 must come", name, Warps::lanes - lanes_there);
   }
   void set_registers(int count, bool acquires, Site site) {
     meet_warp(acquires ? "acquire_registers" : "release_registers", site);

@@ -25,6 +25,7 @@ struct Observer {
   void see_flag(int, uintptr_t, uint32_t) {}
   void meet(int, uint32_t, bool, bool) {}
   void init_mbarrier(uintptr_t, int, uint32_t) {}
+  void use_mbarrier(uintptr_t, int, uint32_t) {}
   void arrive(uintptr_t, int) {}
   void arrive_copies(uintptr_t, int, uint32_t) {}
   void complete(uintptr_t, bool) {}

@@ -5,10 +5,11 @@
 #include <stdint.h>
 #include <string.h>
 
-// In the order in which `run/tensor_map.py` writes its words. `span_bytes` is the swizzle's, 0 for none.
+// In the order in which `run/tensor_map.py` writes its words. `span_bytes` is the swizzle's, 0 for none; with `rounds`
+// float32 elements arrive as the nearest TF32 numbers, ties to even, as an H200 brings them.
 struct EncodedMap {
   uint64_t address, rows, cols, row_stride_bytes, entries, entry_stride_bytes, box_rows, box_cols, element_bytes,
-      span_bytes;
+      span_bytes, rounds;
 
   static constexpr uint64_t chunk_bytes = 16, most_box = 256, most_size = uint64_t{1} << 32;
 
@@ -37,6 +38,19 @@ struct EncodedMap {
 // eight rows of the span.
 inline uintptr_t swizzled(uintptr_t address, uint64_t span_bytes) {
   return span_bytes == 0 ? address : address ^ (address >> 3 & (span_bytes - EncodedMap::chunk_bytes));
+}
+
+// In place, `count` of them.
+inline void round_to_tf32(unsigned char* elements, uint64_t count) {
+  constexpr uint32_t dropped = (1u << 13) - 1, infinity = 0x7F800000;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t pattern;
+    memcpy(&pattern, elements + 4 * i, sizeof pattern);
+    if ((pattern & ~(1u << 31)) >= infinity) continue;
+    pattern += dropped / 2 + (pattern >> 13 & 1);
+    pattern &= ~dropped;
+    memcpy(elements + 4 * i, &pattern, sizeof pattern);
+  }
 }
 
 // One box of the matrix, from (row, col) of a batch entry on, in shared memory from `smem` on.
@@ -71,6 +85,7 @@ struct Box {
       Inside part = inside(i);
       memset(bytes, 0, map.row_bytes());
       if (part.bytes != 0) memcpy(bytes + part.first, part.gmem, part.bytes);
+      if (map.rounds) round_to_tf32(bytes, map.box_cols);
       for (unsigned at = 0; at < map.row_bytes(); at += chunk) memcpy(place(i, at), bytes + at, chunk);
     }
   }
@@ -81,10 +96,17 @@ struct Box {
       for (unsigned at = 0; at < map.row_bytes(); at += chunk, bytes += chunk) memcpy(bytes, place(i, at), chunk);
   }
 
-  // `bytes`, as read, to the matrix: what lies outside is left alone.
+  // What a store writes of a row: hardware clips it to whole chunks, so up to 15 bytes beyond the matrix's width.
+  Inside stored(unsigned box_row) const {
+    Inside part = inside(box_row);
+    part.bytes = (part.bytes + static_cast<unsigned>(chunk) - 1) / chunk * chunk;
+    return part;
+  }
+
+  // `bytes`, as read, to the matrix: other rows and chunks than its own are left alone.
   void write(const unsigned char* bytes) const {
     for (unsigned i = 0; i < rows(); ++i, bytes += map.row_bytes())
-      if (Inside part = inside(i); part.bytes != 0) memcpy(part.gmem, bytes + part.first, part.bytes);
+      if (Inside part = stored(i); part.bytes != 0) memcpy(part.gmem, bytes + part.first, part.bytes);
   }
 
  private:

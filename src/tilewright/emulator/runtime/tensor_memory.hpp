@@ -1,5 +1,5 @@
-// TMA: boxes on their way between global and shared memory. Owns when each is copied, what a thread's groups of stores
-// still lack, and the rules that a copy must keep; which bytes it moves is tensor_map.hpp's.
+// TMA: boxes on their way between global and shared memory. Owns when each is copied and what must be waited for; which
+// bytes it moves is tensor_map.hpp's, and what it must keep to box_rules.hpp's.
 //
 // A load lands when it is issued, or when no thread can run, as the schedule says. A store reads shared memory and
 // writes the matrix when it is issued, or each no sooner than a wait or the thread's end makes it.
@@ -7,17 +7,15 @@
 
 #include <vector>
 
+#include "box_rules.hpp"
 #include "mbarriers.hpp"
 #include "observer.hpp"
 #include "shared_memory.hpp"
-#include "tensor_map.hpp"
 
 class TensorMemory {
  public:
   struct Operands {
-    const void* smem;
-    const void* map;
-    int col, row, entry;
+    BoxOperands box;
     Site site;
     uint32_t code_site;
   };
@@ -38,7 +36,8 @@ class TensorMemory {
   }
 
   void load(const Operands& operands, void* mbarrier) {
-    Load load{checked_box(operands, "tma_load"), mbarrier, operands.site, threads_.current(), 0};
+    Load load{checked_box(threads_, smem_, operands.box, false, operands.site), mbarrier, operands.site,
+              threads_.current(), 0};
     mbarriers_.require(threads_, mbarrier, "a TMA load", operands.site);
     auto object = reinterpret_cast<uintptr_t>(mbarrier);
     observer_.bulk_load(load.thread, object, load.box.smem, load.box.map.box_bytes(), operands.code_site);
@@ -66,17 +65,18 @@ class TensorMemory {
 
   void store(const Operands& operands) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
-    mine.pending.push_back({checked_box(operands, "tma_store"), mine.groups, operands.site, false, {}});
+    mine.pending.push_back(
+        {checked_box(threads_, smem_, operands.box, true, operands.site), mine.groups, operands.site, {}});
     Store& store = mine.pending.back();
     int thread = threads_.current();
     observer_.bulk_store(thread, store.box.smem, store.box.map.box_bytes(), operands.code_site);
     for (unsigned i = 0; i < store.box.rows(); ++i)
-      if (Box::Inside part = store.box.inside(i); part.bytes != 0)
+      if (Box::Inside part = store.box.stored(i); part.bytes != 0)
         observer_.bulk_store_row(thread, reinterpret_cast<uintptr_t>(part.gmem), part.bytes, operands.code_site);
     touch(store.box, store.site);
     if (!at_once()) return;
     store.read();
-    if (at_once()) write_first(mine, mine.pending.size());
+    if (at_once()) write(store);
   }
 
   void commit() {
@@ -85,15 +85,18 @@ class TensorMemory {
   }
 
   // All but the `pending` newest groups of the current thread have read shared memory, or are in global memory too.
+  // What an earlier wait let read is written by now at the latest.
   void wait(unsigned pending, bool reads_only) {
     Stores& mine = stores_[static_cast<size_t>(threads_.current())];
     unsigned end = mine.groups > pending ? mine.groups - pending : 0;
-    size_t covered = 0;
+    size_t over = 0, covered = 0;
     for (; covered < mine.pending.size() && mine.pending[covered].group < end; ++covered) {
-      mine.pending[covered].read();
-      mine.pending[covered].is_waited = true;
+      Store& store = mine.pending[covered];
+      if (store.is_waited || !reads_only) over = covered + 1;
+      store.read();
+      store.is_waited = true;
     }
-    if (!reads_only) write_first(mine, covered);
+    finish_first(mine, over);
     observer_.wait_bulk(threads_.current(), pending, reads_only);
   }
 
@@ -108,7 +111,7 @@ class TensorMemory {
                         "read; end with %s",
                         lacks);
     }
-    write_first(mine, mine.pending.size());
+    finish_first(mine, mine.pending.size());
     mine.groups = 0;
   }
 
@@ -135,8 +138,9 @@ class TensorMemory {
     Box box;
     unsigned group;
     Site site;
-    bool is_waited;  // the thread knows that shared memory has been read
-    std::vector<unsigned char> bytes;
+    std::vector<unsigned char> bytes;  // as read; none before
+    bool is_written = false;
+    bool is_waited = false;  // the thread knows that shared memory has been read
 
     void read() {
       if (!bytes.empty()) return;
@@ -163,14 +167,18 @@ class TensorMemory {
     threads_.act_as(waiting);
   }
 
-  void write_first(Stores& stores, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      Store& store = stores.pending[i];
-      store.read();
-      threads_.act_at(store.site);
-      store.box.write(store.bytes.data());
-      threads_.act_at({});
-    }
+  void write(Store& store) {
+    if (store.is_written) return;
+    store.read();
+    threads_.act_at(store.site);
+    store.box.write(store.bytes.data());
+    threads_.act_at({});
+    store.is_written = true;
+  }
+
+  // The oldest `count` stores are over.
+  void finish_first(Stores& stores, size_t count) {
+    for (size_t i = 0; i < count; ++i) write(stores.pending[i]);
     stores.pending.erase(stores.pending.begin(), stores.pending.begin() + static_cast<long>(count));
   }
 
@@ -184,39 +192,6 @@ class TensorMemory {
         (void)memory[part.bytes - 1];
       }
     threads_.act_at({});
-  }
-
-  Box checked_box(const Operands& operands, const char* name) const {
-    auto map_address = reinterpret_cast<uintptr_t>(operands.map);
-    constexpr unsigned map_alignment = 64;
-    if (map_address % map_alignment != 0)
-      threads_.refuse(operands.site,
-                      "%s: its tensor map is %lu bytes off a multiple of %u: pass it by value, as a "
-                      "__grid_constant__",
-                      name, map_address % map_alignment, map_alignment);
-    Box box{EncodedMap::read(operands.map), reinterpret_cast<uintptr_t>(operands.smem), operands.col, operands.row,
-            operands.entry};
-    if (!box.map.is_valid())
-      threads_.refuse(operands.site, "%s: its tensor map is not encoded: it holds zeros or no map at all", name);
-    if (box.map.span_bytes != 0 && box.map.row_bytes() != box.map.span_bytes)
-      threads_.refuse(operands.site,
-                      "%s: a box's row of %u bytes under a swizzle of %lu: the emulator takes only rows "
-                      "as long as the swizzle's span",
-                      name, box.map.row_bytes(), box.map.span_bytes);
-    check_smem(box, name, operands.site);
-    return box;
-  }
-
-  void check_smem(const Box& box, const char* name, Site site) const {
-    Extent extent = smem_.extent_of(reinterpret_cast<const void*>(box.smem));
-    if (extent.bytes == 0) threads_.refuse(site, "%s: the box's place is not in shared memory", name);
-    size_t left = extent.start + extent.bytes - box.smem;
-    if (box.smem - extent.start > extent.bytes || box.map.box_bytes() > left)
-      threads_.refuse(site, "%s: a box of %u bytes at shared offset %lu does not fit into %zu bytes", name,
-                      box.map.box_bytes(), box.smem - extent.start, extent.bytes);
-    if (unsigned alignment = box.map.alignment_bytes(); box.smem % alignment != 0)
-      threads_.refuse(site, "%s: the box's place is %lu bytes off a multiple of %u, %s", name, box.smem % alignment,
-                      alignment, box.map.span_bytes == 0 ? "TMA's alignment" : "eight rows of the swizzle");
   }
 
   Threads& threads_;

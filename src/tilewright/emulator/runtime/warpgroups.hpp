@@ -1,18 +1,19 @@
 // wgmma: the 128 threads of a warpgroup meet to issue a product, which runs no sooner than a wait that covers it,
-// unless the schedule says at once. Owns who has come, what is issued, committed and waited for, and whether
-// accumulators were left alone: each thread's are summed up where the rules last allowed a change, and compared where
-// they forbid one.
+// unless the schedule says at once. Owns who has come, what is issued, committed and waited for, and when threads may
+// change accumulators: before a fence, and never from issue to wait.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "accumulators.hpp"
 #include "observer.hpp"
 #include "range.hpp"
 #include "shared_memory.hpp"
 #include "wait.hpp"
 #include "wgmma_ranges.hpp"
+#include "wgmma_rules.hpp"
 
 using WgmmaCall = tilewright_wgmma_call;
 
@@ -58,7 +59,7 @@ class Warpgroups {
     Member& mine = group.members[member];
     mine.is_fenced = true;
     for (Accumulators& sums : group.accumulators)
-      if (sums.last <= mine.waited) sums.checks[member] = check_of(sums.d[member], sums.count);
+      if (sums.last <= mine.waited) sums.note(member);
   }
 
   void commit(Site site) {
@@ -110,13 +111,6 @@ class Warpgroups {
     size_t commits = 0;   // groups closed
     uint64_t waited = 0;  // products that a wait has covered
   };
-  // Registers that products add to.
-  struct Accumulators {
-    float* d[group_threads];
-    int count;
-    uint64_t last = 0;  // products issued once the newest of theirs was
-    uint32_t checks[group_threads];
-  };
   struct Product {
     WgmmaOperand a, b;
     WgmmaElement element;
@@ -156,8 +150,9 @@ class Warpgroups {
     auto element = static_cast<WgmmaElement>(call.element);
     WgmmaOperand a{call.a, WgmmaProduct::rows, element_bytes(element), call.a_transposed != 0};
     WgmmaOperand b{call.b, call.n, element_bytes(element), call.b_transposed != 0};
-    check_operand(a, 'A', call.a, group.site);
-    check_operand(b, 'B', call.b, group.site);
+    size_t smem_bytes = smem_.dynamic_extent().bytes;
+    check_operand(threads_, a, 'A', call.a, smem_bytes, group.site);
+    check_operand(threads_, b, 'B', call.b, smem_bytes, group.site);
     size_t at = accumulators_of(group);
     Accumulators& sums = group.accumulators[at];
     for (int member = 0; member < group_threads; ++member)
@@ -171,43 +166,23 @@ class Warpgroups {
     if (completion_ == Completion::random && (random_.next() & 1)) run_until(group, group.issued, first);
   }
 
-  void check_operand(const WgmmaOperand& operand, char name, unsigned long long descriptor, Site site) const {
-    if (!operand.is_descriptor())
-      threads_.refuse(site,
-                      "wgmma: %c's descriptor %#llx has bits outside its fields, or a base offset: make it with "
-                      "smem_descriptor, and move it within shared memory only",
-                      name, descriptor);
-    if (!operand.starts_with_pattern())
-      threads_.refuse(site,
-                      "wgmma: %c starts at shared offset %u, inside the pattern of its swizzle: it must be eight "
-                      "rows of %u bytes from a multiple of %u",
-                      name, operand.start(), operand.span(), WgmmaOperand::block_lines * operand.span());
-    if (size_t bytes = smem_.dynamic_extent().bytes; operand.end() > bytes)
-      threads_.refuse(site, "wgmma: %c ends at byte %zu of dynamic shared memory, which has %zu", name, operand.end(),
-                      bytes);
-  }
-
   // Which registers the call's are: known ones, or new ones in place of any they overlap.
   size_t accumulators_of(Group& group) {
     int count = group.call.n / 2;
     size_t place = group.accumulators.size();
     for (size_t i = 0; i < group.accumulators.size(); ++i) {
-      Accumulators& known = group.accumulators[i];
-      if (memcmp(known.d, group.d, sizeof group.d) == 0 && known.count == count) return i;
-      bool apart = known.d[0] + known.count <= group.d[0] || group.d[0] + count <= known.d[0];
-      if (apart) continue;
+      if (group.accumulators[i].are(group.d, count)) return i;
+      if (!group.accumulators[i].overlap(group.d, count)) continue;
       if (is_pending(group, i))
         threads_.refuse(group.site,
-                        "wgmma adds to part of the accumulators of a product, at another N, that may still "
-                        "run: wgmma_wait<0> first");
+                        "wgmma adds to part of another product's accumulators, which may still run: "
+                        "wgmma_wait<0> first");
       place = i;
     }
-    if (place == group.accumulators.size()) group.accumulators.emplace_back();
-    Accumulators& sums = group.accumulators[place];
-    memcpy(sums.d, group.d, sizeof group.d);
-    sums.count = count;
-    sums.last = 0;
-    for (int member = 0; member < group_threads; ++member) sums.checks[member] = check_of(sums.d[member], count);
+    if (place == group.accumulators.size())
+      group.accumulators.emplace_back(group.d, count);
+    else
+      group.accumulators[place] = {group.d, count};
     return place;
   }
 
@@ -223,34 +198,27 @@ class Warpgroups {
       size_t at = group.pending.front().accumulators;
       Accumulators& sums = group.accumulators[at];
       for (int member = 0; member < group_threads; ++member) check_untouched(sums, member, first + member);
-      arithmetic_->gather(sums.d, 2 * sums.count);
+      arithmetic_->gather(sums.registers(), sums.columns());
       for (; group.issued - group.pending.size() < end && group.pending.front().accumulators == at;
            group.pending.pop_front()) {
         const Product& next = group.pending.front();
         arithmetic_->multiply(smem_.dynamic(), next.a, next.b, next.element, next.cols, next.accumulates);
       }
-      arithmetic_->scatter(sums.d, 2 * sums.count);
-      for (int member = 0; member < group_threads; ++member) sums.checks[member] = check_of(sums.d[member], sums.count);
+      arithmetic_->scatter(sums.registers(), sums.columns());
+      sums.note_all();
     }
   }
 
   void check_fenced(const Accumulators& sums, int member, int thread, Site site) {
-    if (check_of(sums.d[member], sums.count) == sums.checks[member]) return;
+    if (sums.are_as_noted(member)) return;
     threads_.act_as(thread);
     threads_.refuse(site, "wgmma reads accumulators that threads have changed since the last wgmma_fence");
   }
 
   void check_untouched(const Accumulators& sums, int member, int thread) {
-    if (check_of(sums.d[member], sums.count) == sums.checks[member]) return;
+    if (sums.are_as_noted(member)) return;
     threads_.act_as(thread);
     threads_.refuse(group_of(thread).site, "wgmma's accumulators are changed while it may still run: wgmma_wait first");
-  }
-
-  // Tells whether registers have changed.
-  static uint32_t check_of(const float* d, int count) {
-    uint32_t sum = 0;
-    for (int i = 0; i < count; ++i) sum += float_bits(d[i]) * (2 * static_cast<uint32_t>(i) + 0x9E3779B1);
-    return sum;
   }
 
   Threads& threads_;

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   }
   __syncthreads();  // the barriers are there before anyone waits for them
 
-  const int warpgroup = threadIdx.x / WARPGROUP;
+  const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;
   if (warpgroup == 0) {
     release_registers<PRODUCER_REGISTERS>();

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tilewright.declare import Lesson, Param, Rung, config_rule, derived, shared
+from tilewright.declare import Expr, Lesson, Param, Rung, config_rule, derived, shared
 from tilewright.rungs.tensor.t05_wgmma import NO_SPILL, PROBLEM, TILING
 from tilewright.rungs.tensor.t05_wgmma import RUNG as T05
 
@@ -55,7 +55,7 @@ be right: a mistake is a hang or a race.""",
     requires=T05.requires,
     shared=(*T05.shared, shared("empty", "4", stages="STAGES", dynamic=True)),
     launch=T05.launch,
-    accesses=T05.accesses,
+    accesses=replace(T05.accesses, math_threads=Expr("CONSUMERS * 128")),
     unguarded_when=T05.unguarded_when,
     tensor_maps=T05.tensor_maps,
 )

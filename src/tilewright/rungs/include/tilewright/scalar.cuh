@@ -35,17 +35,7 @@ struct F32 : Float32Arithmetic {
 
 // Elements that lie in memory as float32; tensor cores alone multiply them, and take no more of one than its sign, its
 // exponent and the ten upper bits of its mantissa.
-struct TF32 : F32 {
-#if TILEWRIGHT_EMULATED
-  static inline accumulate multiplied(storage x) {
-    unsigned pattern;
-    __builtin_memcpy(&pattern, &x, sizeof pattern);
-    pattern &= 0xFFFFE000u;
-    __builtin_memcpy(&x, &pattern, sizeof x);
-    return x;
-  }
-#endif
-};
+struct TF32 : F32 {};
 
 // 16-bit elements, accumulated in float32 and rounded once, to nearest, ties to even; two of them make a register, the
 // first in its lower half. Storage has no arithmetic.

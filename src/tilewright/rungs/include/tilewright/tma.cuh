@@ -1,6 +1,7 @@
 // The tensor memory accelerator: one thread has a box of a matrix copied between global and shared memory. A map says
 // where the matrix lies, how large a box is and how its rows are swizzled; coordinates are a box's first column and row
-// in elements, and the batch entry. What lies outside the matrix arrives as zeros, and is left alone by a store.
+// in elements, and the batch entry. The column is a multiple of 16 bytes. What lies outside the matrix arrives as
+// zeros; a store leaves it alone but for the rest of the last 16 bytes of a row, and may not start before the matrix.
 // Each function has two bodies, CUDA and emulator. sm_90 and later.
 //
 // A box in shared memory is its rows one after the other, aligned to 128 bytes, or to eight rows of the swizzle's span.

@@ -19,10 +19,10 @@ template <typename X>
 constexpr bool is_same<X, X> = true;
 
 // Where an operand lies, in 64 bits. `start` is its first element, `span_bytes` the swizzle's span: 128, 64, 32, or 0
-// for none. In memory are blocks of eight rows of one span each. Where rows run along k (A stored m×k, B stored n×k)
-// the next eight rows follow after `stride_bytes`, and `leading_bytes` matters only without a swizzle: from 16 bytes of
-// k to the next. Where rows run across k (transposed) they follow after `stride_bytes` along k, and after
-// `leading_bytes` the next span across it.
+// for none, which counts as 16 below. In memory are blocks of eight rows of one span each. Where rows run along k (A
+// stored m×k, B stored n×k) the next eight rows follow after `stride_bytes`, and `leading_bytes` matters only without a
+// swizzle: from 16 bytes of k to the next. Where rows run across k (transposed) they follow after `stride_bytes` along
+// k, and after `leading_bytes` the next span across it; without a swizzle these two change places.
 __device__ __forceinline__ unsigned long long smem_descriptor(const void* start, int leading_bytes, int stride_bytes,
                                                               int span_bytes) {
   const auto sixteens = [](unsigned bytes) { return static_cast<unsigned long long>((bytes & 0x3FFFF) >> 4); };

@@ -6,6 +6,7 @@
 #include "tilewright/pairs.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/tma.cuh"
+#include "tilewright/warp.cuh"
 #include "tilewright/wgmma.cuh"
 
 namespace tilewright {
