@@ -12,6 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import InvalidInput, InvalidProblem, NoDevice
 
+pytestmark = pytest.mark.usefixtures("one_float32_rung")
 RNG = np.random.default_rng(0)
 
 
