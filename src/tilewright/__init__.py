@@ -10,6 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tilewright.api.calls import gemm, matmul
+    from tilewright.api.planned import Gemm
     from tilewright.arch import ARCHS, ArchSpec, Occupancy, get_arch, occupancy
     from tilewright.compile.nvrtc import compile_cubin
     from tilewright.compile.source import kernel_source
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from tilewright.verify import Verdict
 
 _HOMES = {
+    "tilewright.api.calls": ("gemm", "matmul"),
+    "tilewright.api.planned": ("Gemm",),
     "tilewright.arch": ("ARCHS", "ArchSpec", "Occupancy", "get_arch", "occupancy"),
     "tilewright.compile.nvrtc": ("compile_cubin",),
     "tilewright.compile.source": ("kernel_source",),
@@ -45,6 +49,7 @@ __all__ = [
     "CudaBackend",
     "EmulatorBackend",
     "Epilogue",
+    "Gemm",
     "Occupancy",
     "Param",
     "Problem",
@@ -55,9 +60,11 @@ __all__ = [
     "compile_cubin",
     "discover",
     "enumerate_configs",
+    "gemm",
     "gemm_with",
     "get_arch",
     "kernel_source",
+    "matmul",
     "occupancy",
     "rung_config",
 ]

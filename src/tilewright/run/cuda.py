@@ -188,6 +188,30 @@ class CudaBackend:
                 self._kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
         return self._kernels[binary.key]
 
+    def loaded(self, binary: Binary, dynamic_smem_bytes: int) -> tuple[int, int]:
+        """The kernel's function on this device and the context it belongs to, as raw handles, its code loaded.
+
+        Loads at once what the driver would load at the first launch, which could then not be captured in a graph.
+        """
+        from cuda.bindings import driver
+
+        kernel = self.kernel(binary)
+        with self.current():
+            function = check(driver.cuKernelGetFunction(driver.CUkernel(int(kernel.handle))))
+            check(driver.cuFuncLoad(function))
+            if dynamic_smem_bytes > DEFAULT_SMEM_BYTES:
+                attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                check(driver.cuFuncSetAttribute(function, attribute, dynamic_smem_bytes))
+            return int(function), int(check(driver.cuCtxGetCurrent()))
+
+    def is_capturing(self, stream: int) -> bool:
+        """Whether work on the stream of this raw handle is being captured in a graph."""
+        from cuda.bindings import driver
+
+        with self.current():
+            status = check(driver.cuStreamIsCapturing(stream))
+        return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
+
     def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
         """The map as the driver encodes it for this device. Raises InvalidProblem, LaunchFailed."""
         with self.current():

@@ -1,0 +1,70 @@
+"""CuPy arrays, used where they lie, on CuPy's current stream."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import cupy
+
+from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
+from tilewright.api.frameworks.numpy_arrays import dtype_of
+from tilewright.api.plan import Copy
+from tilewright.api.shapes import Shape
+from tilewright.api.view import View
+
+
+class CupyArrays(Framework):
+    """CuPy's arrays."""
+
+    name = "CuPy"
+
+    def signature(self, array: Any) -> Any:
+        """See `Framework.signature`."""
+        return array.shape, array.strides, array.dtype, array.data.device_id
+
+    def address(self, array: Any) -> int:
+        """See `Framework.address`."""
+        return int(array.data.ptr)
+
+    def view(self, name: str, array: Any) -> View:
+        """See `Framework.view`."""
+        dtype = require_dtype(name, array.dtype.newbyteorder("=").name)
+        address, itemsize, device = self.address(array), array.itemsize, array.data.device_id
+        unusable = unaligned(address, array.strides, itemsize)
+        return View(name, address, array.shape, array.strides, dtype, device, unusable=unusable)
+
+    def broadcast(self, array: Any, shape: Shape) -> Any:
+        """See `Framework.broadcast`."""
+        return cupy.broadcast_to(array, shape)
+
+    def copy(self, array: Any, copy: Copy) -> Any:
+        """See `Framework.copy`."""
+        taken = once(array, copy)
+        if copy.by_columns:
+            return taken.swapaxes(-1, -2).copy(order="C").swapaxes(-1, -2)
+        return taken.copy(order="C")
+
+    def allocate(self, shape: Shape, dtype: str, device: int) -> Any:
+        """See `Framework.allocate`."""
+        with cupy.cuda.Device(device):
+            return cupy.empty(shape, dtype_of(dtype))
+
+    def assign(self, out: Any, value: Any) -> None:
+        """See `Framework.assign`."""
+        with cupy.cuda.Device(out.data.device_id):
+            out[...] = value
+
+    def current_stream(self, device: int) -> int:
+        """See `Framework.current_stream`."""
+        return int(cupy.cuda.get_current_stream(device).ptr)
+
+    @contextlib.contextmanager
+    def using(self, device: int, stream: int) -> Iterator[None]:
+        """See `Framework.using`."""
+        with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
+            yield
+
+
+FRAMEWORK = CupyArrays()

@@ -1,0 +1,97 @@
+"""What of a call is no array: compute types, epilogue names, α and β. Names in, checked values out."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from tilewright.epilogue import Epilogue
+from tilewright.errors import InvalidProblem
+from tilewright.problem import FLOAT32_MAX
+
+COMPUTE_TYPES = {
+    "ieee": ("fp32", "32f", "32f_pedantic"),
+    "tf32": ("32f_fast_tf32",),
+}
+"""Each compute type with its other names, cuBLAS's without CUBLAS_COMPUTE_."""
+KNOWN_ELSEWHERE = {
+    "tf32x3": "three TF32 products that make up a float32 one",
+    "32f_fast_16f": "float32 operands rounded to float16",
+    "32f_fast_16bf": "float32 operands rounded to bfloat16",
+    "32f_emulated_16bfx9": "nine bfloat16 products that make up a float32 one",
+    "16f": "sums in float16",
+    "16f_pedantic": "sums in float16",
+    "64f": "sums in float64",
+    "64f_pedantic": "sums in float64",
+}
+EPILOGUES: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "bias": ("bias",),
+    "relu": ("relu",),
+    "relu_bias": ("bias", "relu"),
+}
+"""cuBLASLt's names; its RELU_BIAS adds the bias first."""
+
+
+def operand_dtype(dtype: str, compute_type: str | None) -> str:
+    """A problem's element type for operands of `dtype` under a compute type; None is 'ieee'.
+
+    'ieee' is float32 arithmetic on the elements as they are: no TF32, and sums in float32 for 16-bit elements too.
+    Raises InvalidProblem for a compute type that no rung has.
+    """
+    named = "ieee" if compute_type is None else str(compute_type)
+    short = named.lower().removeprefix("cublas_").removeprefix("compute_")
+    found = next((name for name, others in COMPUTE_TYPES.items() if short in (name, *others)), None)
+    if found is None:
+        known = f": {KNOWN_ELSEWHERE[short]}, for which there is no rung" if short in KNOWN_ELSEWHERE else ": not known"
+        raise InvalidProblem(f"compute_type={named!r}{known}; use 'ieee' (float32 arithmetic) or 'tf32'")
+    if found == "ieee":
+        return dtype
+    if dtype != "float32":
+        raise InvalidProblem(f"compute_type={named!r} with {dtype}: TF32 is for float32 operands; leave it out")
+    return "tfloat32"
+
+
+def epilogue_of(named: Any, *, has_bias: bool) -> Epilogue:
+    """The epilogue of a name of cuBLASLt, an Epilogue or None; a bias alone means 'bias'.
+
+    Raises InvalidProblem for another name, a bias that the epilogue doesn't take, or one that it lacks.
+    """
+    if named is None:
+        epilogue = Epilogue(("bias",) if has_bias else ())
+    elif isinstance(named, Epilogue):
+        epilogue = named
+    else:
+        short = str(named).lower().removeprefix("cublaslt_").removeprefix("epilogue_")
+        if short not in EPILOGUES:
+            raise InvalidProblem(f"epilogue={named!r}: no such epilogue; use one of {', '.join(EPILOGUES)}")
+        epilogue = Epilogue(EPILOGUES[short])
+        if has_bias and epilogue.ops == ("relu",):
+            epilogue = Epilogue(EPILOGUES["relu_bias"])
+    if epilogue.needs_bias and not has_bias:
+        raise InvalidProblem(f"epilogue={named!r}: adds a bias; pass bias=, one element for each column")
+    if has_bias and not epilogue.needs_bias:
+        raise InvalidProblem(f"epilogue={named!r} with bias=: this epilogue adds none; use 'bias' or 'relu_bias'")
+    return epilogue
+
+
+def scale(name: str, value: Any) -> float:
+    """α or β as a float. Raises InvalidProblem for what is no real number or overflows float32."""
+    if not isinstance(value, numbers.Real):
+        raise InvalidProblem(f"{name}={value!r}: must be a real number; a tensor's value is its .item()")
+    converted = float(value)
+    if FLOAT32_MAX < abs(converted) < float("inf"):
+        raise InvalidProblem(f"{name}={value}: overflows float32, in which it is applied; scale the operands")
+    return converted
+
+
+def beta_of(beta: Any, *, has_c: bool) -> float:
+    """β as given, 0 where neither it nor C is. Raises InvalidProblem unless both or neither take part."""
+    if beta is None:
+        if has_c:
+            raise InvalidProblem("c without beta: pass beta=1.0 to add it, beta=0.0 to leave it out")
+        return 0.0
+    value = scale("beta", beta)
+    if value != 0.0 and not has_c:
+        raise InvalidProblem(f"beta={beta} without c: pass c, or leave beta out")
+    return value

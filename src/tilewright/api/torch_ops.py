@@ -1,0 +1,181 @@
+"""torch's side of a call: operators that it can trace, differentiate and capture, and the way from a call to them.
+
+`torch.ops.tilewright.matmul` and `gemm` give a new tensor and have gradients; `matmul_out` and `gemm_out` write to one
+and have none. Autocast is followed as `torch.mm` does, by the calls: operands become the type it names. An operator
+that is called itself takes its operands as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tilewright.api.frameworks.torch_tensors import FRAMEWORK
+from tilewright.api.gradients import gradient_of_a, gradient_of_b, summed_to
+from tilewright.api.running import Options, run
+from tilewright.api.scalars import beta_of, epilogue_of
+from tilewright.epilogue import Epilogue
+from tilewright.errors import InvalidProblem
+
+CAST = (torch.float32, torch.float16, torch.bfloat16)
+"""What autocast converts."""
+_SCALARS = 'float alpha=1.0, float? beta=None, str? epilogue=None, str? compute_type=None, str kernels="any"'
+_INPUTS = "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None"
+
+
+def _matmul(a: Any, b: Any, compute_type: str | None = None) -> Any:
+    return run(FRAMEWORK, a, b, None, None, None, None, Options(compute_type=compute_type))
+
+
+def _matmul_out(a: Any, b: Any, out: Any, compute_type: str | None = None) -> None:
+    run(FRAMEWORK, a, b, None, out, None, None, Options(compute_type=compute_type))
+
+
+def _gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    bias: Any = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    epilogue: str | None = None,
+    compute_type: str | None = None,
+    kernels: str = "any",
+) -> Any:
+    return run(FRAMEWORK, a, b, c, None, bias, None, Options(alpha, beta, epilogue, compute_type, kernels))
+
+
+def _gemm_out(
+    a: Any,
+    b: Any,
+    out: Any,
+    c: Any = None,
+    bias: Any = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    epilogue: str | None = None,
+    compute_type: str | None = None,
+    kernels: str = "any",
+) -> None:
+    run(FRAMEWORK, a, b, c, out, bias, None, Options(alpha, beta, epilogue, compute_type, kernels))
+
+
+def _fake(a: Any, b: Any, c: Any = None, *_: Any) -> Any:
+    """A tensor like the result: of C's type where there is one, without gaps."""
+    shape = torch.matmul(a, b.to(a.dtype)).shape
+    return a.new_empty(shape, dtype=a.dtype if c is None else c.dtype)
+
+
+def _fake_matmul(a: Any, b: Any, compute_type: str | None = None) -> Any:
+    return _fake(a, b)
+
+
+def _fake_out(*_: Any) -> None:
+    return None
+
+
+def _keep_for_matmul(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    a, b, ctx.compute_type = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _matmul_gradients(ctx: Any, grad: Any) -> tuple[Any, ...]:
+    a, b = ctx.saved_tensors
+    return (*_operand_gradients(ctx, grad, a, b), None)
+
+
+def _keep_for_gemm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    a, b, c, bias, ctx.alpha, beta, epilogue, ctx.compute_type, _ = inputs
+    ctx.beta = beta_of(beta, has_c=c is not None)
+    ctx.is_relu = "relu" in epilogue_of(epilogue, has_bias=bias is not None).ops
+    ctx.shape_of_c = None if c is None else tuple(c.shape)
+    ctx.has_bias = bias is not None
+    ctx.save_for_backward(a, b, output if ctx.is_relu else None)
+
+
+def _gemm_gradients(ctx: Any, grad: Any) -> tuple[Any, ...]:
+    a, b, output = ctx.saved_tensors
+    grad = grad * (output > 0) if ctx.is_relu else grad
+    _, _, needs_c, needs_bias, *_ = ctx.needs_input_grad
+    for_c = ctx.beta * summed_to(grad, ctx.shape_of_c) if ctx.shape_of_c is not None and needs_c else None
+    for_bias = _bias_gradient(grad, b) if ctx.has_bias and needs_bias else None
+    scaled = grad if ctx.alpha == 1.0 else ctx.alpha * grad
+    return (*_operand_gradients(ctx, scaled.to(a.dtype), a, b), for_c, for_bias, None, None, None, None, None)
+
+
+def _bias_gradient(grad: Any, b: Any) -> Any:
+    columns = grad.reshape(-1, 1) if b.ndim == 1 else grad
+    return summed_to(columns, (columns.shape[-1],)).to(b.dtype)
+
+
+def _operand_gradients(ctx: Any, grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    def product(x: Any, y: Any) -> Any:
+        return MATMUL(x, y, ctx.compute_type)
+
+    needs_a, needs_b, *_ = ctx.needs_input_grad
+    for_a = gradient_of_a(product, grad, a, b) if needs_a else None
+    return for_a, gradient_of_b(product, grad, a, b) if needs_b else None
+
+
+MATMUL = torch.library.custom_op(
+    "tilewright::matmul", _matmul, mutates_args=(), schema="(Tensor a, Tensor b, str? compute_type=None) -> Tensor"
+)
+MATMUL.register_fake(_fake_matmul)
+MATMUL.register_autograd(_matmul_gradients, setup_context=_keep_for_matmul)
+MATMUL_OUT = torch.library.custom_op(
+    "tilewright::matmul_out",
+    _matmul_out,
+    mutates_args=("out",),
+    schema="(Tensor a, Tensor b, Tensor(a!) out, str? compute_type=None) -> ()",
+)
+MATMUL_OUT.register_fake(_fake_out)
+GEMM = torch.library.custom_op("tilewright::gemm", _gemm, mutates_args=(), schema=f"({_INPUTS}, {_SCALARS}) -> Tensor")
+GEMM.register_fake(_fake)
+GEMM.register_autograd(_gemm_gradients, setup_context=_keep_for_gemm)
+GEMM_OUT = torch.library.custom_op(
+    "tilewright::gemm_out",
+    _gemm_out,
+    mutates_args=("out",),
+    schema=f"(Tensor a, Tensor b, Tensor(a!) out, Tensor? c=None, Tensor? bias=None, {_SCALARS}) -> ()",
+)
+GEMM_OUT.register_fake(_fake_out)
+
+
+def call(*, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: Options) -> Any:
+    """A call that torch traces, differentiates or casts. Raises InvalidProblem for what no operator says."""
+    if stream is not None:
+        raise InvalidProblem(
+            "stream= where torch traces, differentiates or casts: use torch.cuda.stream(...) around it"
+        )
+    if out is not None and torch.is_grad_enabled():
+        differentiable = [x for x in (a, b, c, out, bias) if x is not None and x.requires_grad]
+        if differentiable:
+            raise InvalidProblem("out= with operands that require gradients: leave out out, or detach them")
+    if torch.is_autocast_enabled("cuda"):
+        a, b, c, bias = (_cast(x, out) for x in (a, b, c, bias))
+    plain = options == Options(compute_type=options.compute_type) and c is None and bias is None
+    if plain:
+        if out is None:
+            return MATMUL(a, b, options.compute_type)
+        MATMUL_OUT(a, b, out, options.compute_type)
+        return out
+    scalars = (options.alpha, options.beta, _name(options.epilogue), options.compute_type, options.kernels)
+    if out is None:
+        return GEMM(a, b, c, bias, *scalars)
+    GEMM_OUT(a, b, out, c, bias, *scalars)
+    return out
+
+
+def _cast(tensor: Any, out: Any) -> Any:
+    """The tensor as autocast has it. With `out` nothing is cast, as for `torch.mm`."""
+    if tensor is None or out is not None or tensor.dtype not in CAST:
+        return tensor
+    return tensor.to(torch.get_autocast_dtype("cuda"))
+
+
+def _name(epilogue: Any) -> Any:
+    """An Epilogue by the name that an operator takes."""
+    if not isinstance(epilogue, Epilogue):
+        return epilogue
+    return "_".join(reversed(epilogue.ops)) or "default"

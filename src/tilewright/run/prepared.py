@@ -1,0 +1,143 @@
+"""A launch made ready once and repeated: addresses and scales are patched, then one call to the driver.
+
+Owns the driver's launch structures as ctypes has them, since a call through them costs the host a fraction of one
+through objects. Whether the addresses fit the argument struct is the caller's to know. A launch may be repeated from
+several threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import threading
+from functools import cache
+from typing import Any
+
+from tilewright.run.args import GemmArgs
+from tilewright.run.protocol import Grid
+
+CLUSTER_DIMENSION, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 6
+"""The driver's numbers of the two launch attributes."""
+MAP_ALIGNMENT_BYTES = 64
+_MATRICES = struct.Struct("=4Q")
+"""The four addresses that follow one another in the argument struct."""
+
+
+class LaunchAttribute(ctypes.Structure):
+    """The driver's CUlaunchAttribute; both kinds used here hold unsigned integers."""
+
+    _fields_ = (("id", ctypes.c_uint), ("_padding", ctypes.c_uint), ("value", ctypes.c_uint * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """The driver's CUlaunchConfig."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")),
+        ("dynamic_smem_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+def launch_config(grid: Grid) -> LaunchConfig:
+    """The structure for a launch of this geometry, on stream 0."""
+    attributes = []
+    if math.prod(grid.cluster) > 1:
+        attributes.append(LaunchAttribute(CLUSTER_DIMENSION, 0, (*grid.cluster,)))
+    if grid.dependent:
+        attributes.append(LaunchAttribute(PROGRAMMATIC_STREAM_SERIALIZATION, 0, (1,)))
+    held = (LaunchAttribute * len(attributes))(*attributes)
+    return LaunchConfig(*grid.grid, *grid.block, grid.dynamic_smem_bytes, None, held, len(attributes))
+
+
+@cache
+def driver_library() -> Any:
+    """The driver as ctypes has it. Raises OSError where there is none, so ask `run.cuda.probe` first."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
+class PreparedLaunch:
+    """One kernel with its geometry and argument struct, in one device's primary context.
+
+    `function` and `context` are raw handles. `maps` names the operands whose tensor maps the struct holds. `driver` is
+    the driver's functions by name, each returning its status.
+    """
+
+    def __init__(
+        self,
+        function: int,
+        context: int,
+        grid: Grid,
+        args: GemmArgs,
+        *,
+        maps: tuple[str, ...] = (),
+        driver: Any = None,
+    ) -> None:
+        self._driver = driver_library() if driver is None else driver
+        self._memory, start = _aligned(args)
+        self._args = type(args).from_buffer(self._memory, start)
+        self._matrices_at = start + GemmArgs.a.offset
+        self._config = launch_config(grid)
+        self._function = ctypes.c_void_p(function)
+        self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
+        self._call = (ctypes.byref(self._config), self._function, ctypes.byref(self._pointers), None)
+        self._launch = self._driver.cuLaunchKernelEx
+        self._get_current = self._driver.cuCtxGetCurrent
+        self._context = context
+        self._current = ctypes.c_void_p()
+        self._current_pointer = ctypes.byref(self._current)
+        self._maps = tuple((name, getattr(self._args, f"map_{name}")) for name in maps)
+        self._lock = threading.Lock()
+
+    def __call__(self, a: int, b: int, c: int, d: int, bias: int, stream: int) -> None:
+        """Launch on `stream` (a raw handle) with these addresses. Does not synchronise. Raises LaunchFailed."""
+        with self._lock:
+            if self._maps:
+                self._move_maps({"a": a, "b": b, "d": d})
+            _MATRICES.pack_into(self._memory, self._matrices_at, a, b, c, d)
+            if bias:
+                self._args.bias = bias
+            self._config.stream = stream
+            status = self._get_current(self._current_pointer)
+            if self._current.value == self._context and not status:
+                status = self._launch(*self._call)
+            else:
+                status = self._launch_in_context()
+        if status:
+            _raise(status)
+
+    def _launch_in_context(self) -> int:
+        """Launch with the device's context current for the time of it."""
+        status = int(self._driver.cuCtxPushCurrent_v2(ctypes.c_void_p(self._context)))
+        if status:
+            return status
+        try:
+            return int(self._launch(*self._call))
+        finally:
+            self._driver.cuCtxPopCurrent_v2(self._current_pointer)
+
+    def _move_maps(self, addresses: dict[str, int]) -> None:
+        for name, encoded in self._maps:
+            if addresses[name] != getattr(self._args, name):
+                status = self._driver.cuTensorMapReplaceAddress(ctypes.byref(encoded), ctypes.c_void_p(addresses[name]))
+                if status:
+                    _raise(status)
+
+
+def _aligned(args: GemmArgs) -> tuple[bytearray, int]:
+    """Memory with the bytes of `args` at an offset that is given, where tensor maps lie as the driver wants them."""
+    memory = bytearray(ctypes.sizeof(args) + MAP_ALIGNMENT_BYTES)
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % MAP_ALIGNMENT_BYTES
+    memory[start : start + ctypes.sizeof(args)] = bytes(args)
+    return memory, start
+
+
+def _raise(status: int) -> None:
+    from cuda.bindings import driver
+
+    from tilewright.run.cuda import check
+
+    check((driver.CUresult(status),))

@@ -1,0 +1,177 @@
+"""A GPU's stand-in for tests of the library call: arrays of its own framework, and a driver that multiplies by NumPy.
+
+The driver reads nothing but what a kernel would be given: the launch's configuration and its argument struct. It holds
+a launch to the problem it was chosen for, alignment included.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tilewright.api import frameworks, running
+from tilewright.api.frameworks.numpy_arrays import NumpyArrays, dtype_of
+from tilewright.api.view import View
+from tilewright.arch import get_arch
+from tilewright.problem import storage_dtype
+from tilewright.run.args import gemm_args
+from tilewright.run.call import grid_of
+from tilewright.run.prepared import PreparedLaunch
+
+CONTEXT = 0x77
+
+
+class DoubleArray(np.ndarray):
+    """An array on device 0, or on that named by `device`."""
+
+    device = 0
+
+
+class DoubleArrays(NumpyArrays):
+    """The framework of DoubleArray. It has a current stream."""
+
+    name = "double"
+    on_host = False
+    stream = 5
+
+    def signature(self, array):
+        return (*super().signature(array), array.device)
+
+    def view(self, name, array):
+        seen = super().view(name, array.view(np.ndarray))
+        return View(
+            name, seen.address, seen.shape, seen.strides_bytes, seen.dtype, array.device, seen.writable, seen.unusable
+        )
+
+    def copy(self, array, copy):
+        made = super().copy(array, copy)
+        turned = made.swapaxes(-1, -2) if copy.by_columns else made
+        aligned = self.allocate(turned.shape, made.dtype.name, array.device)
+        aligned[...] = turned
+        return aligned.swapaxes(-1, -2) if copy.by_columns else aligned
+
+    def broadcast(self, array, shape):
+        return np.broadcast_to(array, shape, subok=True)
+
+    def allocate(self, shape, dtype, device):
+        count = int(np.prod(shape, dtype=np.int64))
+        raw = np.empty(count * 4 + 256, np.uint8)
+        start = -raw.ctypes.data % 256
+        return raw[start:].view(DoubleArray)[: count * dtype_of(dtype).itemsize].view(dtype_of(dtype)).reshape(shape)
+
+    def finished(self, result):
+        return result
+
+    def current_stream(self, device):
+        return self.stream
+
+    def using(self, device, stream):
+        return _Using(self, stream)
+
+
+class _Using:
+    def __init__(self, framework, stream):
+        self.framework, self.stream = framework, stream
+
+    def __enter__(self):
+        self.before, self.framework.stream = self.framework.stream, self.stream
+
+    def __exit__(self, *_):
+        self.framework.stream = self.before
+
+
+class DoubleDriver:
+    """The driver's functions that a prepared launch calls. `context` is the calling thread's current one."""
+
+    def __init__(self):
+        self.kernels, self.launches, self.context, self.stack, self.status = {}, [], CONTEXT, [], 0
+
+    def cuCtxGetCurrent(self, pointer):
+        pointer._obj.value = self.context
+        return 0
+
+    def cuCtxPushCurrent_v2(self, context):
+        self.stack.append(self.context)
+        self.context = context.value
+        return 0
+
+    def cuCtxPopCurrent_v2(self, pointer):
+        self.context = self.stack.pop()
+        return 0
+
+    def cuLaunchKernelEx(self, config, function, pointers, extra):
+        assert self.context == CONTEXT, "launched in another context"
+        problem, grid, args_type = self.kernels[function.value]
+        config = config._obj
+        assert (config.grid_x, config.grid_y, config.grid_z) == grid.grid
+        self.launches.append((problem, config.stream))
+        if not self.status:
+            multiply(problem, args_type.from_address(pointers._obj[0]))
+        return self.status
+
+
+def multiply(problem, args):
+    """What a kernel for `problem` does with `args`, read as it would read them."""
+    assert (args.m, args.n, args.k, args.batch) == (problem.m, problem.n, problem.k, problem.batch)
+    used = [args.d, *([args.a, args.b] if problem.k else []), *([args.c] if problem.reads_c else [])]
+    assert all(address % problem.alignment_bytes == 0 for address in used), "less aligned than the problem says"
+    result = np.zeros((problem.batch, problem.m, problem.n))
+    if problem.k:
+        a, b = (_matrices(problem, args, name, problem.dtype) for name in "ab")
+        result = args.alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    if problem.reads_c:
+        result = result + args.beta * _matrices(problem, args, "c", problem.out_dtype).astype(np.float64)
+    bias = None
+    if problem.epilogue.needs_bias:
+        bias = _memory(args.bias, problem.n, problem.dtype).astype(np.float64)
+    _matrices(problem, args, "d", problem.out_dtype)[...] = problem.epilogue.reference(result, bias)
+
+
+def _matrices(problem, args, name, dtype):
+    rows, columns = problem.stored_shape(name)
+    flat = _memory(getattr(args, name), problem.total_extent(name), dtype)
+    steps = (getattr(args, f"batch_stride_{name}"), getattr(args, f"ld{name}"), 1)
+    view = as_strided(flat, (problem.batch, rows, columns), [step * flat.itemsize for step in steps])
+    return view.swapaxes(1, 2) if name in "ab" and problem.layout["ab".index(name)] == "T" else view
+
+
+def _memory(address, count, dtype):
+    of = dtype_of(storage_dtype(dtype))
+    raw = (ctypes.c_uint8 * (count * of.itemsize)).from_address(address)
+    return np.frombuffer(raw, np.uint8).view(of)
+
+
+class DoubleTarget:
+    """A GpuTarget whose kernels are problems."""
+
+    arch, sm_count = get_arch("sm_90a"), 132
+
+    def __init__(self, driver):
+        self.driver, self.loaded, self.captured = driver, [], set()
+
+    def load(self, part, stream):
+        self.loaded.append(part)
+
+    def prepared(self, part, addresses, stream):
+        problem = part.problem
+        grid = grid_of(part.choice.config, problem, sm_count=self.sm_count)
+        args = gemm_args(problem, **addresses)
+        number = len(self.driver.kernels) + 1
+        self.driver.kernels[number] = problem, grid, type(args)
+        return PreparedLaunch(number, CONTEXT, grid, args, driver=self.driver)
+
+
+def install(monkeypatch):
+    """Make DoubleArray a framework on this target, with nothing planned yet; gives the target."""
+    target = DoubleTarget(DoubleDriver())
+    monkeypatch.setattr(running, "gpu_target", lambda device: target)
+    monkeypatch.setattr(running, "_kept", {})
+    monkeypatch.setitem(frameworks._by_type, DoubleArray, DoubleArrays())
+    return target
+
+
+def on_double(host):
+    """A copy of a NumPy array's bytes as a DoubleArray with the same strides where they are a plain buffer's."""
+    return host.view(DoubleArray)
