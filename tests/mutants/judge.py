@@ -23,12 +23,13 @@ from tilewright.emulator.tracing import Watch
 from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed, LaunchFailed
 from tilewright.lab.tracing import declared_matrices
-from tilewright.lab.verifying import backend_run, problems_for
-from tilewright.problem import Problem
+from tilewright.lab.verifying import backend_run
+from tilewright.problem import Problem, ProblemKind
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.tracing import TracingBackend
 from tilewright.verify.layers import Case, check_case, make_case
 from tilewright.verify.operands import make_operands
+from tilewright.verify.problems import problem_set
 
 TIMEOUT_S = 20.0
 SETTINGS: tuple[dict[str, Any], ...] = (
@@ -36,6 +37,15 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"schedule": "reverse", "async_completion": "earliest", "placement": "start"},
     {"schedule": "random", "async_completion": "random", "placement": "end"},
 )
+KINDS = {
+    "simt": ((ProblemKind(), 0),) * 3,
+    "tensor": (
+        (ProblemKind("NT", "bfloat16", "bfloat16"), 0),
+        (ProblemKind("TN", "bfloat16", "float32"), 16),
+        (ProblemKind("NN", "bfloat16", "bfloat16"), 16),
+    ),
+}
+"""By track, of the batch, of the largest problem and of that without tails; with what their rows are aligned to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +57,29 @@ class Catch:
 
 
 def judged_problems(config: Config) -> list[Problem]:
-    """Of the covering set a batch with gaps, several CTAs along both sides, a k of 0; one binary serves them all.
+    """Of the covering set a batch with gaps, several CTAs along both sides, the least, a k of 0; few binaries serve all.
 
-    And where the rung guards its tails, one without tails, whose binary has no guards.
+    And where the rung guards its tails, one without tails, whose binary has no guards. A tensor rung has each operand
+    both ways and, but for the batch, rows that a load of 16 bytes serves.
     """
-    covering = problems_for(config)
-    batch = covering[-2]
-    widest = max((p for p in covering if p.batch == 1), key=lambda p: p.m * p.n)
-    empty = next(p for p in covering if p.k == 0)
-    whole = [p for p in covering if p.k and not config.problem_constants(p)["GUARDED"]][:1]
-    without_guards = whole if config.rung.unguarded_when is not None else []
+    guarded = config.rung.unguarded_when is not None
+    batches, larger, whole = (
+        problem_set(
+            guarded=guarded,
+            tile=config.tile,
+            stages=config.stages,
+            kinds=[kind],
+            row_bytes=max(config.rung.requires.row_bytes, row_bytes),
+        )
+        for kind, row_bytes in KINDS[config.rung.track]
+    )
+    batch = batches[-2]
+    largest = max((p for p in larger if p.batch == 1), key=lambda p: p.m * p.n * (p.k if guarded else 1))
+    empty = next(p for p in batches if p.k == 0)
+    least = min((p for p in batches if p.k), key=lambda p: p.flops)
+    without_guards = [p for p in whole if p.k and not config.problem_constants(p)["GUARDED"]][:1] if guarded else []
     same = {"alpha": batch.alpha, "beta": batch.beta, "epilogue": Epilogue(("bias",))}
-    return [replace(problem, **same) for problem in (batch, widest, empty, *without_guards)]
+    return [replace(problem, **same) for problem in (batch, largest, empty, least, *without_guards)]
 
 
 @functools.cache
@@ -97,7 +118,7 @@ def by_results(config: Config) -> Catch | None:
     """The first wrong result or failed launch under any of SETTINGS."""
     for options in SETTINGS:
         with EmulatorBackend(timeout_s=TIMEOUT_S, **options) as backend:
-            run = backend_run(config, backend, _quickly(config, compile_host), sm_count=backend.sm_count)
+            run = backend_run(config, backend, rolled_binary(config, compile_host), sm_count=backend.sm_count)
             for case in cases(config):
                 try:
                     check = check_case(run, case)
@@ -114,7 +135,7 @@ def by_checks(config: Config) -> Catch | None:
         problem = case.operands.problem
         watch = Watch(counts=False, checks=True, matrices=declared_matrices(problem))
         with TracingBackend(watch, timeout_s=TIMEOUT_S) as backend:
-            run = backend_run(config, backend, _quickly(config, compile_traced), sm_count=1)
+            run = backend_run(config, backend, rolled_binary(config, compile_traced), sm_count=1)
             try:
                 run(problem, case.operands)
                 failure = None
@@ -126,5 +147,6 @@ def by_checks(config: Config) -> Catch | None:
     return None
 
 
-def _quickly(config: Config, compiled: Callable[..., Binary]) -> Callable[[Problem], Binary]:
+def rolled_binary(config: Config, compiled: Callable[..., Binary]) -> Callable[[Problem], Binary]:
+    """Compiles `config` for a problem with its loops left as loops."""
     return lambda problem: compiled(rolled(host_source(kernel_source(config, problem))))

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mutants import indices, order
+from mutants import asynchrony, indices, order
 from mutants.text import Text, line_of
 
-OPERATORS = {**order.OPERATORS, **indices.OPERATORS}
+OPERATORS = {**order.OPERATORS, **asynchrony.OPERATORS, **indices.OPERATORS}
 
 
 @dataclass(frozen=True, slots=True)

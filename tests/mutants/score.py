@@ -26,8 +26,9 @@ NONE = "-"
 INTRODUCTION = """\
 # Mutation score
 
-A checker is worth what it catches. Here every barrier, commit, wait, guard, loop and index term of every rung's own
-text, and of the headers they compute with, is removed, moved or changed, one at a time: {all} mutants. Each is judged
+A checker is worth what it catches. Here every barrier, fence, commit, arrival, wait, copy, guard, loop and index term
+of every rung's own text, and of the headers they compute with, is removed, moved or changed, one at a time, and so are
+the parities, bytes, stages, swizzles, descriptors and registers of the asynchronous rungs: {all} mutants. Each is judged
 by its *results* (integers compared exactly, NaN in all padding, three schedules, asynchronous copies landing late,
 early and in between, arrays at both ends of their pages) and by the *checks* of the trace build (races, uninitialised
 reads, misplaced and misaligned accesses, indices beyond their dimension). {caught} are caught, {refused} of them by the
