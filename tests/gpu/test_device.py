@@ -1,5 +1,6 @@
 """What only a GPU can show: results, bits, streams, the shared-memory opt-in. Run with `pytest -m gpu`."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.declare import all_rungs, rung_config
-from tilewright.declare.tensor_map import ELEMENT_BYTES, SPAN_BYTES, TensorMap
+from tilewright.declare.tensor_map import ELEMENT_BYTES, TensorMap
 from tilewright.errors import InvalidProblem, LaunchFailed
 from tilewright.lab.verifying import Setting, cuda_run, emulator_run, sweep
 from tilewright.problem import Problem
@@ -163,11 +164,13 @@ def test_the_driver_takes_every_tensor_map_that_the_rules_take():
     with CudaBackend() as gpu, gpu.current():
         address = gpu.alloc(1 << 20, label="A").address
         for dtype, element_bytes in ELEMENT_BYTES.items():
-            for swizzle, span in SPAN_BYTES.items():
-                for box_rows in (1, 128, 256):
-                    cols = min(span // element_bytes, 256, 232448 // box_rows // element_bytes // 16 * 16)
-                    sizes = {"rows": 99, "cols": cols, "ld": cols, "box_rows": box_rows, "box_cols": cols}
-                    made = TensorMap(dtype=dtype, swizzle=swizzle, **sizes)
+            for span_bytes, box_rows, entries in itertools.product((0, 32, 64, 128), (1, 128, 256), (1, 5)):
+                widest = (span_bytes or 2048) // element_bytes
+                cols = min(widest, 256, 232448 // box_rows // element_bytes // 16 * 16)
+                box = {"box_rows": box_rows, "box_cols": cols, "span_bytes": span_bytes}
+                for entry_stride in (99 * cols, 16 * 7, 16):  # rows of other entries may lie between
+                    batch = {"entries": entries, "entry_stride": entry_stride}
+                    made = TensorMap(dtype=dtype, rows=99, cols=cols, ld=cols, **box, **batch)
                     try:
                         assert any(encode_for_driver(made, address).words)
                     except LaunchFailed as error:

@@ -12,7 +12,7 @@ class KernelSource:
 
     `name` labels messages (the rung's stem), `entry` is the `extern "C"` symbol, `text` is everything the
     compiler sees but the headers. `file` is what `#line` calls the kernel's own part. `options` are the GPU compiler's,
-    beyond the usual ones, as `compile.nvrtc` spells them.
+    beyond the usual ones, as `compile.nvrtc` spells them. `args_type` is the struct that the kernel takes by value.
     """
 
     name: str
@@ -20,6 +20,7 @@ class KernelSource:
     text: str
     file: str
     options: tuple[str, ...] = ()
+    args_type: str = "tilewright::GemmArgs"
 
 
 @dataclass(frozen=True, slots=True)

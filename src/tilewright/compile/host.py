@@ -26,7 +26,6 @@ from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR, tree_text
 from tilewright.errors import CompileFailed, NoCompiler
 
 ENVIRONMENT = "TILEWRIGHT_CXX"
-ARGS_TYPE = "tilewright::GemmArgs"
 V3_FEATURES = {
     "avx2": "-mavx2",
     "fma": "-mfma",
@@ -78,9 +77,9 @@ def host_epilogue(entry: str, args_type: str) -> str:
     )
 
 
-def host_source(source: KernelSource, *, args_type: str = ARGS_TYPE) -> KernelSource:
-    """`source` as `compile_host` takes it: with `host_epilogue` at its end."""
-    return replace(source, text=source.text + host_epilogue(source.entry, args_type))
+def host_source(source: KernelSource, *, args_type: str | None = None) -> KernelSource:
+    """`source` as `compile_host` takes it: with `host_epilogue` at its end, for its own struct or the one named."""
+    return replace(source, text=source.text + host_epilogue(source.entry, args_type or source.args_type))
 
 
 def rolled(source: KernelSource) -> KernelSource:

@@ -45,4 +45,5 @@ def kernel_source(config: Config, problem: Problem, variant: Variant = PLAIN, *,
         f"{_constants(constants)}{problem.epilogue.render()}{_asserts(config)}"
         f'#line 1 "{file}"\n{variant.own_text(config)}'
     )
-    return KernelSource(name=rung.name, entry=rung.entry, text=text, file=file, options=variant.options)
+    args_type = "tilewright::TmaArgs" if rung.tensor_maps else "tilewright::GemmArgs"
+    return KernelSource(rung.name, rung.entry, text, file, variant.options, args_type)

@@ -3,6 +3,7 @@
 from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import Footprint, footprint
+from tilewright.declare.operand_map import OperandMap, operand_map
 from tilewright.declare.registry import Registry, all_rungs, discover
 from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
 from tilewright.declare.rung import (
@@ -23,6 +24,7 @@ __all__ = [
     "Expr",
     "Footprint",
     "Lesson",
+    "OperandMap",
     "Param",
     "Published",
     "Registry",
@@ -41,6 +43,7 @@ __all__ = [
     "footprint",
     "launch",
     "nearest_config",
+    "operand_map",
     "problem_rule",
     "rung_config",
     "shared",

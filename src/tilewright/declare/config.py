@@ -14,8 +14,10 @@ from typing import Literal
 from tilewright.arch import ArchSpec
 from tilewright.declare.expr import Expr
 from tilewright.declare.nearest import advice
+from tilewright.declare.operand_map import tensor_maps
 from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
 from tilewright.declare.rung import Rung
+from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidConfig, InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
@@ -190,6 +192,14 @@ class Config:
         failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))
         if failure is not None:
             raise InvalidProblem(f"{name}: {failure}")
+        self.tensor_maps(problem)
+
+    def tensor_maps(self, problem: Problem) -> dict[str, TensorMap]:
+        """The tensor maps of a launch for `problem` by operand. Raises InvalidProblem for what cannot be mapped."""
+        try:
+            return tensor_maps(self.rung.tensor_maps, problem, self.problem_scope(problem))
+        except InvalidProblem as error:
+            raise InvalidProblem(f"{self.rung.name}: {error}") from None
 
     def require_binary(self, arch: ArchSpec, *, registers: int, spill_bytes: int, stack_bytes: int) -> None:
         """Raise InvalidConfig unless what the compiler made of this config can be launched as meant."""

@@ -20,7 +20,7 @@ from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Row
-from tilewright.run.args import gemm_args
+from tilewright.run.args import launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend, probe
 from tilewright.run.emulator import host_free_bytes
@@ -104,7 +104,8 @@ class GpuBench:
         assert candidate is not None
         candidate.config.require_problem(problem)
         grid = grid_of(candidate.config, problem, sm_count=self._gpu.sm_count)
-        self._gpu.launch(candidate.cubin(problem, self.arch), grid, gemm_args(problem, **addresses))
+        args = launch_args(candidate.config, problem, self._gpu, **addresses)
+        self._gpu.launch(candidate.cubin(problem, self.arch), grid, args)
 
     def _cases_of(self, problem: Problem) -> list[Case]:
         if problem not in self._cases:

@@ -19,7 +19,7 @@ from tilewright.emulator.memory import Placement
 from tilewright.emulator.process import Completion, Schedule
 from tilewright.errors import InvalidConfig
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.run.args import field61_args, gemm_args
+from tilewright.run.args import field61_args, launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
@@ -61,7 +61,7 @@ def backend_run(config: Config, backend: Backend, binary: Callable[[Problem], Bi
     def launch(problem: Problem, addresses: dict[str, int]) -> None:
         config.require_problem(problem)
         grid = grid_of(config, problem, sm_count=sm_count)
-        backend.launch(binary(problem), grid, gemm_args(problem, **addresses))
+        backend.launch(binary(problem), grid, launch_args(config, problem, backend, **addresses))
 
     return run_with(backend, launch)
 

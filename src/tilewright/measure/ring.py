@@ -18,7 +18,7 @@ from tilewright.measure.baseline import Baseline
 from tilewright.measure.modes import COLD, WARM, check_cache
 from tilewright.measure.schedule import Arm
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.run.args import gemm_args
+from tilewright.run.args import launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 
@@ -69,7 +69,7 @@ class OperandRing:
     def config_arm(self, label: str, config: Config, binary: Binary) -> Arm:
         """An arm that launches `binary`, compiled from `config` for the ring's problem."""
         grid = grid_of(config, self.problem, sm_count=self._gpu.sm_count)
-        args = [gemm_args(self.problem, a=a, b=b, c=c, d=d) for a, b, c, d in self._sets]
+        args = [launch_args(config, self.problem, self._gpu, a=a, b=b, c=c, d=d) for a, b, c, d in self._sets]
         return Arm(label, lambda slot, stream: self._gpu.launch(binary, grid, args[slot], stream=stream))
 
     def baseline_arm(self, label: str, baseline: Baseline) -> Arm:

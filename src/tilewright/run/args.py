@@ -1,6 +1,6 @@
 """The kernels' one argument struct, mirrored for the host. `include/tilewright/args.cuh` is its device side.
 
-The scales have the accumulator's type, so there is one struct for each.
+The scales have the accumulator's type, so there is one struct for each. Tensor maps make it a longer one.
 Both sides list the same fields in the same order; the emulator's runner checks the size at every launch.
 """
 
@@ -9,10 +9,14 @@ from __future__ import annotations
 import ctypes
 from typing import Any, TypeVar
 
+from tilewright.declare import Config
 from tilewright.problem import Problem
+from tilewright.run.protocol import Backend
+from tilewright.run.tensor_map import EncodedMap
 
 _INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
 _Args = TypeVar("_Args", bound=ctypes.Structure)
+_Gemm = TypeVar("_Gemm", bound="GemmArgs")
 
 
 def _fields(scale: type[Any]) -> list[tuple[str, type[Any]]]:
@@ -41,10 +45,21 @@ def _fields(scale: type[Any]) -> list[tuple[str, type[Any]]]:
     ]
 
 
+def _map_fields(*, before_bytes: int) -> list[tuple[str, type[Any]]]:
+    padding = ctypes.c_uint8 * (-before_bytes % 64)
+    return [("_padding", padding), ("map_a", EncodedMap), ("map_b", EncodedMap), ("map_d", EncodedMap)]
+
+
 class GemmArgs(ctypes.Structure):
     """Sizes and leading dimensions in elements, addresses in the device's address space."""
 
     _fields_ = _fields(ctypes.c_float)
+
+
+class TmaArgs(GemmArgs):
+    """The same with tensor maps after it, from the next multiple of 64 bytes on; a map that isn't there is zeros."""
+
+    _fields_ = _map_fields(before_bytes=ctypes.sizeof(GemmArgs))
 
 
 class Field61Args(ctypes.Structure):
@@ -56,16 +71,34 @@ class Field61Args(ctypes.Structure):
 def gemm_args(
     problem: Problem, *, a: int, b: int, c: int, d: int, bias: int = 0, workspace: int = 0, flags: int = 0
 ) -> GemmArgs:
-    """The struct for one launch. By the BLAS rule alpha = 0 leaves A and B unread, so k is passed as 0 then."""
-    args = _with_sizes(GemmArgs(a=a, b=b, c=c, d=d, bias=bias, workspace=workspace, flags=flags), problem)
-    args.k = problem.k if problem.alpha != 0.0 else 0
-    args.alpha, args.beta = problem.alpha, problem.beta
-    return args
+    """The struct for one launch without tensor maps."""
+    return _for_problem(GemmArgs(a=a, b=b, c=c, d=d, bias=bias, workspace=workspace, flags=flags), problem)
+
+
+def launch_args(config: Config, problem: Problem, backend: Backend, **addresses: int) -> GemmArgs:
+    """The struct for one launch of `config` on `backend`; `addresses` as `gemm_args` takes them.
+
+    Tensor maps are encoded here, so keep the struct where the same launch is repeated. Raises InvalidProblem for what
+    cannot be mapped.
+    """
+    if not config.rung.tensor_maps:
+        return gemm_args(problem, **addresses)
+    maps = config.tensor_maps(problem)
+    encoded = {f"map_{operand}": backend.encode(made, addresses[operand]) for operand, made in maps.items()}
+    return _for_problem(TmaArgs(**addresses, **encoded), problem)
 
 
 def field61_args(problem: Problem, *, alpha: int, beta: int, a: int, b: int, c: int, d: int) -> Field61Args:
     """The struct for one launch over the field, whose scales are not the problem's."""
     return _with_sizes(Field61Args(a=a, b=b, c=c, d=d, alpha=alpha, beta=beta), problem)
+
+
+def _for_problem(args: _Gemm, problem: Problem) -> _Gemm:
+    """By the BLAS rule alpha = 0 leaves A and B unread, so k is passed as 0 then."""
+    _with_sizes(args, problem)
+    args.k = problem.k if problem.alpha != 0.0 else 0
+    args.alpha, args.beta = problem.alpha, problem.beta
+    return args
 
 
 def _with_sizes(args: _Args, problem: Problem) -> _Args:

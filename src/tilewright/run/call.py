@@ -17,7 +17,7 @@ from tilewright.compile.source import kernel_source
 from tilewright.declare import Config, Rung, all_rungs, rung_config
 from tilewright.errors import InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.run.args import gemm_args
+from tilewright.run.args import launch_args
 from tilewright.run.protocol import Backend, Grid, Memory
 
 
@@ -177,7 +177,8 @@ def _on_device(config: Config, problem: Problem, views: list[View | None], strea
     config.require_arch(gpu.arch)
     binary = compile_cubin(kernel_source(config, problem), gpu.arch)
     a, b, c, d = (view.address if view is not None else 0 for view in views)
-    gpu.launch(binary, grid_of(config, problem, sm_count=gpu.sm_count), gemm_args(problem, a=a, b=b, c=c, d=d))
+    args = launch_args(config, problem, gpu, a=a, b=b, c=c, d=d)
+    gpu.launch(binary, grid_of(config, problem, sm_count=gpu.sm_count), args)
 
 
 def _current_stream(array: Any, device_id: int) -> int:
@@ -203,7 +204,8 @@ def _emulated(config: Config, problem: Problem, inputs: list[Any], out: Any) -> 
         memory = [_copied_in(device, label, x) for label, x in zip("ABC", inputs, strict=True)]
         d = device.alloc(problem.extent("d") * 4, label="D")
         a, b, c = (m.address if m is not None else 0 for m in memory)
-        device.launch(binary, grid_of(config, problem), gemm_args(problem, a=a, b=b, c=c, d=d.address))
+        args = launch_args(config, problem, device, a=a, b=b, c=c, d=d.address)
+        device.launch(binary, grid_of(config, problem), args)
         flat = device.download(d).view(np.float32)
         rows = np.lib.stride_tricks.as_strided(flat, (problem.m, problem.n), (problem.ldd * 4, 4))
         out[...] = rows

@@ -18,8 +18,10 @@ import numpy as np
 
 from tilewright.arch import ArchSpec, arch_for_capability
 from tilewright.compile.binary import Binary
+from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidProblem, LaunchFailed, NoDevice
 from tilewright.run.protocol import Bytes, Grid, Memory
+from tilewright.run.tensor_map import EncodedMap, encode_for_driver
 
 DEFAULT_SMEM_BYTES = 48 * 1024
 OLDEST_DRIVER = 13000
@@ -185,6 +187,11 @@ class CudaBackend:
             with self.current():
                 self._kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
         return self._kernels[binary.key]
+
+    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
+        """The map as the driver encodes it for this device. Raises InvalidProblem, LaunchFailed."""
+        with self.current():
+            return encode_for_driver(tensor_map, address)
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
         """Launch on `stream` (the backend's own by default) with `args` by value. Does not synchronise."""

@@ -14,10 +14,12 @@ from tilewright.compile.batch import usable_cores
 from tilewright.compile.binary import Binary
 from tilewright.compile.traced import TRACED
 from tilewright.declare.config import MAX_GRID
+from tilewright.declare.tensor_map import TensorMap
 from tilewright.emulator import process, report
 from tilewright.emulator.memory import DeviceArray, DeviceMemory, Placement
 from tilewright.errors import InvalidInput
 from tilewright.run.protocol import Bytes, Grid, Memory
+from tilewright.run.tensor_map import EncodedMap, encode_for_emulator
 
 MOST_THREADS = 1024
 MOST_BLOCK = (1024, 1024, 64)
@@ -92,6 +94,10 @@ class EmulatorBackend:
     def download(self, memory: Memory) -> Bytes:
         """A copy of the whole allocation, (nbytes,)."""
         return self._own(memory).bytes.copy()
+
+    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
+        """The map's fields as plain words. Raises InvalidProblem."""
+        return encode_for_emulator(tensor_map, address)
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
         """Run the kernel to its end. Raises a LaunchFailed that names thread, CTA, line and cause.

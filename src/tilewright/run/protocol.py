@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.compile.binary import Binary
+from tilewright.declare.tensor_map import TensorMap
+from tilewright.run.tensor_map import EncodedMap
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -56,6 +58,10 @@ class Backend(Protocol):
 
     def download(self, memory: Memory) -> Bytes:
         """A host copy of the whole allocation."""
+        ...
+
+    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
+        """The map of the matrices at `address` as this device's kernels take it. Raises InvalidProblem."""
         ...
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tilewright.declare.tensor_map import ELEMENT_BYTES, SPAN_BYTES, TensorMap
+from tilewright.declare.tensor_map import ALIGNMENT_BYTES, TensorMap
 from tilewright.errors import InvalidProblem
-from tilewright.run.cuda import check
 
+# Elements are to arrive bit for bit; the driver's own TFLOAT32 would let the copy round them.
 DRIVER_DTYPES = {
     "float32": "FLOAT32",
-    "tfloat32": "TFLOAT32",
+    "tfloat32": "FLOAT32",
     "float16": "FLOAT16",
     "bfloat16": "BFLOAT16",
     "uint8": "UINT8",
@@ -26,30 +26,33 @@ class EncodedMap(ctypes.Structure):
 
 
 def _require_aligned(address: int) -> None:
-    if address % 16:
+    if address % ALIGNMENT_BYTES:
         raise InvalidProblem(f"tensor map: address {address:#x}: must be a multiple of 16 bytes; align the operand")
 
 
 def encode_for_driver(tensor_map: TensorMap, address: int) -> EncodedMap:
-    """Encode for the current device's driver. Raises InvalidProblem, LaunchFailed, NoDevice by the driver's absence."""
+    """Encode for the current device's driver: columns, rows, batch entries. Raises InvalidProblem, LaunchFailed."""
     from cuda.bindings import driver
+
+    from tilewright.run.cuda import check
 
     _require_aligned(address)
 
     def kind(enum: Any, prefix: str, name: str) -> Any:
         return getattr(enum, f"CU_TENSOR_MAP_{prefix}_{name}")
 
+    span = f"{tensor_map.span_bytes}B" if tensor_map.span_bytes else "NONE"
     encoded = check(
         driver.cuTensorMapEncodeTiled(
             kind(driver.CUtensorMapDataType, "DATA_TYPE", DRIVER_DTYPES[tensor_map.dtype]),
-            2,
+            3,
             address,
-            [driver.cuuint64_t(tensor_map.cols), driver.cuuint64_t(tensor_map.rows)],
-            [driver.cuuint64_t(tensor_map.ld * ELEMENT_BYTES[tensor_map.dtype])],
-            [driver.cuuint32_t(tensor_map.box_cols), driver.cuuint32_t(tensor_map.box_rows)],
-            [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+            [driver.cuuint64_t(size) for size in (tensor_map.cols, tensor_map.rows, tensor_map.entries)],
+            [driver.cuuint64_t(size) for size in (tensor_map.row_stride_bytes, tensor_map.entry_stride_bytes)],
+            [driver.cuuint32_t(size) for size in (tensor_map.box_cols, tensor_map.box_rows, 1)],
+            [driver.cuuint32_t(1)] * 3,
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            kind(driver.CUtensorMapSwizzle, "SWIZZLE", tensor_map.swizzle.upper()),
+            kind(driver.CUtensorMapSwizzle, "SWIZZLE", span),
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
@@ -58,20 +61,20 @@ def encode_for_driver(tensor_map: TensorMap, address: int) -> EncodedMap:
 
 
 def encode_for_emulator(tensor_map: TensorMap, address: int) -> EncodedMap:
-    """Encode for the emulator: address, then rows, cols, row stride in bytes, box, element and span bytes as words."""
+    """Encode for the emulator, field by field in words, as `tensor_map.cuh` lists them. Raises InvalidProblem."""
     _require_aligned(address)
-    element_bytes = ELEMENT_BYTES[tensor_map.dtype]
     words = (
         address,
         tensor_map.rows,
         tensor_map.cols,
-        tensor_map.ld * element_bytes,
+        tensor_map.row_stride_bytes,
+        tensor_map.entries,
+        tensor_map.entry_stride_bytes,
         tensor_map.box_rows,
         tensor_map.box_cols,
-        element_bytes,
-        SPAN_BYTES[tensor_map.swizzle] if tensor_map.swizzle != "none" else 0,
+        tensor_map.element_bytes,
+        tensor_map.span_bytes,
     )
     encoded = EncodedMap()
-    for index, word in enumerate(words):
-        encoded.words[index] = word
+    encoded.words[: len(words)] = words
     return encoded

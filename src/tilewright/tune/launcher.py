@@ -11,7 +11,7 @@ from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.errors import WrongResult
 from tilewright.problem import Problem
-from tilewright.run.args import gemm_args
+from tilewright.run.args import launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
 from tilewright.verify.device import run_with
@@ -42,4 +42,5 @@ class Launcher:
         assert config is not None
         config.require_problem(problem)
         grid = grid_of(config, problem, sm_count=self._gpu.sm_count)
-        self._gpu.launch(self.binary(config, problem), grid, gemm_args(problem, **addresses))
+        args = launch_args(config, problem, self._gpu, **addresses)
+        self._gpu.launch(self.binary(config, problem), grid, args)

@@ -21,6 +21,11 @@ struct Mapping {
   bool writable;
 };
 
+// Argument bytes lie aligned as a struct that holds tensor maps is.
+struct alignas(64) ArgsLine {
+  unsigned char bytes[64];
+};
+
 struct Launch {
   const char* kernel = nullptr;
   tilewright_index grid{}, block{};
@@ -31,7 +36,8 @@ struct Launch {
   uint64_t seed = 0;
   Completion completion = Completion::latest;
   std::vector<Mapping> mappings;
-  std::vector<unsigned char> args;
+  std::vector<ArgsLine> args;
+  size_t args_bytes = 0;
   TraceRequest trace;
 
   int threads() const { return static_cast<int>(block.x * block.y * block.z); }
@@ -59,8 +65,12 @@ inline bool parse_index(const char* value, tilewright_index& index) {
   return sscanf(value, "%u %u %u", &index.x, &index.y, &index.z) == 3;
 }
 
-inline bool parse_args(const char* value, std::vector<unsigned char>& args) {
-  for (unsigned byte; sscanf(value, "%2x", &byte) == 1; value += 2) args.push_back(static_cast<unsigned char>(byte));
+inline bool parse_args(const char* value, Launch& launch) {
+  for (unsigned byte; sscanf(value, "%2x", &byte) == 1; value += 2) {
+    size_t place = launch.args_bytes++ % sizeof(ArgsLine);
+    if (place == 0) launch.args.push_back({});
+    launch.args.back().bytes[place] = static_cast<unsigned char>(byte);
+  }
   return true;
 }
 
@@ -104,7 +114,7 @@ inline bool parse_line(const char* key, const char* value, Launch& launch) {
   if (is("static")) return TraceRequest::parse_static(value, launch.trace.statics);
   if (is("guard")) return TraceRequest::parse_static(value, launch.trace.guards);
   if (is("array")) return launch.trace.parse_array(value);
-  if (is("args")) return parse_args(value, launch.args);
+  if (is("args")) return parse_args(value, launch);
   return false;
 }
 

@@ -114,9 +114,9 @@ int main() {
   Launch launch;
   if (const char* bad = parse_launch(text.data(), launch)) fail_setup("the launch makes no sense", bad);
   Kernel kernel = Kernel::load(launch.kernel);
-  if (kernel.args_bytes() != launch.args.size()) {
+  if (kernel.args_bytes() != launch.args_bytes) {
     Report report;
-    report.add("\"failure\":\"args\",\"expected\":%u,\"got\":%zu,", kernel.args_bytes(), launch.args.size());
+    report.add("\"failure\":\"args\",\"expected\":%u,\"got\":%zu,", kernel.args_bytes(), launch.args_bytes);
     report.send(false);
   }
   map_memory(launch);

@@ -1,6 +1,6 @@
-// The one argument of every kernel, passed by value. `run/args.py` is its host side. Sizes and leading dimensions in
-// elements; matrices row-major; `Scalar`, the element of A and B, and `Output`, that of C and D, stand before this
-// text.
+// The one argument of every kernel, passed by value: GemmArgs, or TmaArgs where the rung declares tensor maps.
+// `run/args.py` is its host side. Sizes and leading dimensions in elements; matrices row-major; `Scalar`, the element
+// of A and B, and `Output`, that of C and D, stand before this text.
 #pragma once
 
 #include "tilewright/tensor_map.cuh"
@@ -21,9 +21,12 @@ struct GemmArgs {
   unsigned* flags;
 };
 
-// The same with what TMA is told of the matrices, for the rungs that declare tensor maps.
+// Maps of A, B and D as they are stored; one that isn't declared for this problem is zeros.
 struct TmaArgs : GemmArgs {
   TensorMap map_a, map_b, map_d;
 };
+
+static_assert(sizeof(GemmArgs) > 128 && sizeof(GemmArgs) <= 192, "tensor maps start at byte 192, as on the host");
+static_assert(sizeof(TmaArgs) == 192 + 3 * sizeof(TensorMap), "nothing lies behind the tensor maps");
 
 }  // namespace tilewright

@@ -1,10 +1,13 @@
-// What TMA is told of a matrix: opaque to the kernel, encoded by the host (`run/tensor_map.py`), passed by value.
+// A tensor map as a kernel takes it: 128 bytes by value, made on the host for one device. What copies by it is
+// tma.cuh's.
 #pragma once
 
 #include "tilewright/platform.cuh"
 
 namespace tilewright {
 
+// Opaque on a GPU. In the emulator: address, rows, columns, row stride in bytes, batch entries, entry stride in bytes,
+// rows and columns of the box, bytes of an element, bytes of the swizzle's span (0: none).
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
