@@ -1,6 +1,6 @@
 """Whether anyone notices a mutant: its results under several schedules, and the checks of the trace build.
 
-Owns the problems and the settings that judge, cheapest first. What is changed in a kernel is `operators`'.
+Owns the settings that judge, cheapest first; `problems` what is multiplied. What is changed is `operators`'.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mutants.operators import Mutant
+from mutants.problems import judged_problems
 from mutants.subjects import Subject
 from tilewright.compile.binary import Binary
 from tilewright.compile.host import compile_host, host_source, rolled
@@ -20,32 +21,22 @@ from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
 from tilewright.declare import Config
 from tilewright.emulator.tracing import Watch
-from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed, LaunchFailed
 from tilewright.lab.tracing import declared_matrices
 from tilewright.lab.verifying import backend_run
-from tilewright.problem import Problem, ProblemKind
+from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.tracing import TracingBackend
 from tilewright.verify.layers import Case, check_case, make_case
 from tilewright.verify.operands import make_operands
-from tilewright.verify.problems import problem_set
 
 TIMEOUT_S = 20.0
+SM_COUNT = 2
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"schedule": "default", "async_completion": "latest", "placement": "end"},
     {"schedule": "reverse", "async_completion": "earliest", "placement": "start"},
     {"schedule": "random", "async_completion": "random", "placement": "end"},
 )
-KINDS = {
-    "simt": ((ProblemKind(), 0),) * 3,
-    "tensor": (
-        (ProblemKind("NT", "bfloat16", "bfloat16"), 0),
-        (ProblemKind("TN", "bfloat16", "float32"), 16),
-        (ProblemKind("NN", "bfloat16", "bfloat16"), 16),
-    ),
-}
-"""By track, of the batch, of the largest problem and of that without tails; with what their rows are aligned to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +45,6 @@ class Catch:
 
     kind: str
     detail: str
-
-
-def judged_problems(config: Config) -> list[Problem]:
-    """Of the covering set a batch with gaps, several CTAs along both sides, the least, a k of 0; few binaries serve all.
-
-    And where the rung guards its tails, one without tails, whose binary has no guards. A tensor rung has each operand
-    both ways and, but for the batch, rows that a load of 16 bytes serves.
-    """
-    guarded = config.rung.unguarded_when is not None
-    batches, larger, whole = (
-        problem_set(
-            guarded=guarded,
-            tile=config.tile,
-            stages=config.stages,
-            kinds=[kind],
-            row_bytes=max(config.rung.requires.row_bytes, row_bytes),
-        )
-        for kind, row_bytes in KINDS[config.rung.track]
-    )
-    batch = batches[-2]
-    largest = max((p for p in larger if p.batch == 1), key=lambda p: p.m * p.n * (p.k if guarded else 1))
-    empty = next(p for p in batches if p.k == 0)
-    least = min((p for p in batches if p.k), key=lambda p: p.flops)
-    without_guards = [p for p in whole if p.k and not config.problem_constants(p)["GUARDED"]][:1] if guarded else []
-    same = {"alpha": batch.alpha, "beta": batch.beta, "epilogue": Epilogue(("bias",))}
-    return [replace(problem, **same) for problem in (batch, largest, empty, least, *without_guards)]
 
 
 @functools.cache
@@ -118,7 +83,7 @@ def by_results(config: Config) -> Catch | None:
     """The first wrong result or failed launch under any of SETTINGS."""
     for options in SETTINGS:
         with EmulatorBackend(timeout_s=TIMEOUT_S, **options) as backend:
-            run = backend_run(config, backend, rolled_binary(config, compile_host), sm_count=backend.sm_count)
+            run = backend_run(config, backend, rolled_binary(config, compile_host), sm_count=SM_COUNT)
             for case in cases(config):
                 try:
                     check = check_case(run, case)
