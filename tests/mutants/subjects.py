@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from mutants import indices
 from mutants.operators import Mutant, mutants
+from mutants.text import without_comment
 from tilewright.compile.headers import INCLUDE_DIR
 from tilewright.declare import Config, Rung, all_rungs, enumerate_configs, rung_config
 
@@ -43,8 +45,14 @@ class Subject:
 
     @functools.cached_property
     def mutants(self) -> list[Mutant]:
-        """Every mutant of the text."""
-        return mutants(self.text, {} if self.header else rung_config(self.rungs[0]).constants)
+        """Every mutant of the text; of what a tensor rung computes alike in the rung that it builds on, none."""
+        made = mutants(self.text, {} if self.header else rung_config(self.rungs[0]).constants)
+        known = self._lines_below()
+        return [one for one in made if one.operator not in indices.OPERATORS or one.was not in known]
+
+    def _lines_below(self) -> set[str]:
+        below = None if self.header or self.rungs[0].track == "simt" else self.rungs[0].builds_on
+        return {without_comment(line) for line in all_rungs()[below].source.splitlines()} if below else set()
 
     def configs(self, changed: str) -> Iterator[Config]:
         """The rungs' default configs with the changed text, then another config of each, then one that it asks for."""

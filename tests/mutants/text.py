@@ -71,6 +71,11 @@ def masked(source: str) -> str:
     return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
 
 
+def without_comment(line: str) -> str:
+    """What stands in a line, neither indented nor explained."""
+    return re.sub(r"\s*//.*", "", line).strip()
+
+
 def line_of(source: str, position: int) -> int:
     """The line number of a position, from 1."""
     return source.count("\n", 0, position) + 1
