@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mutants import indices
+from mutants import asynchrony
 from mutants.operators import Mutant, mutants
-from mutants.text import without_comment
 from tilewright.compile.headers import INCLUDE_DIR
 from tilewright.declare import Config, Rung, all_rungs, enumerate_configs, rung_config
 
@@ -30,6 +29,8 @@ FURTHER_VALUES = {
     "tile.cuh": {"BM": 64, "BN": 64, "BK": 16, "WM": 16, "WN": 16},  # more threads than a tile has chunks
 }
 """Of a subject's first rung, where it takes a third config to use all of the text."""
+EVERYWHERE = ("removed", "weakened", *asynchrony.OPERATORS)
+"""What is judged in each rung, even where the rung below has the same line."""
 INCLUDE = re.compile(r'^#include "tilewright/(.*)"\n', re.MULTILINE)
 
 
@@ -45,14 +46,17 @@ class Subject:
 
     @functools.cached_property
     def mutants(self) -> list[Mutant]:
-        """Every mutant of the text; of what a tensor rung computes alike in the rung that it builds on, none."""
+        """Every mutant of the text; of a tensor rung those that the rung it builds on has not, and all of EVERYWHERE."""
         made = mutants(self.text, {} if self.header else rung_config(self.rungs[0]).constants)
-        known = self._lines_below()
-        return [one for one in made if one.operator not in indices.OPERATORS or one.was not in known]
+        known = self._keys_below()
+        return [one for one in made if one.operator in EVERYWHERE or one.key not in known]
 
-    def _lines_below(self) -> set[str]:
+    def _keys_below(self) -> set[tuple[str, str, str]]:
         below = None if self.header or self.rungs[0].track == "simt" else self.rungs[0].builds_on
-        return {without_comment(line) for line in all_rungs()[below].source.splitlines()} if below else set()
+        if below is None:
+            return set()
+        rung = all_rungs()[below]
+        return {mutant.key for mutant in mutants(rung.source, rung_config(rung).constants)}
 
     def configs(self, changed: str) -> Iterator[Config]:
         """The rungs' default configs with the changed text, then another config of each, then one that it asks for."""
