@@ -142,6 +142,44 @@ def test_the_operators_find_their_places_in_a_text_they_have_not_seen():
         assert expected in made
 
 
+RING = """\
+extern "C" __global__ void f(const __grid_constant__ TmaArgs args) {
+  for (int tile = 0; tile < tiles; ++tile) {
+    mbarrier_wait(&full[tile % STAGES], parity ^ 1);
+    if (leads) mbarrier_arrive_expect_tx(&empty[tile % STAGES], Stage::bytes);
+    tma_load(As, &args.map_a, &empty[0], 0, k, entry);
+    release_registers<24>();
+    wgmma_fence();
+    const auto a = smem_descriptor(As, 16, 8 * span, span);
+    wgmma<BN, Scalar, false, true>(sums, a, b, tile > 0);
+    wgmma_wait<STAGES - 1>();
+  }
+  fence_proxy_async();
+}
+"""
+
+
+def test_the_operators_on_asynchrony_find_theirs():
+    made = [(m.operator, m.line, m.words) for m in mutants(RING, {"BN": 64, "STAGES": 4})]
+    for expected in (
+        ("removed", 7, "gone"),
+        ("removed", 12, "gone"),
+        ("weakened", 10, "leaves STAGES - 1 + 1"),
+        ("copy removed", 5, "gone"),
+        ("arrival doubled", 4, "twice"),
+        ("parity flipped", 3, "the other parity"),
+        ("bytes changed", 4, "bytes - 16"),
+        ("ring changed", 3, "`STAGES` is `(STAGES - 1)`"),
+        ("tile off by one", 4, "`tile` is `(tile + 1)`"),
+        ("swizzle changed", 3, "`^` is `|`"),
+        ("descriptor changed", 8, "argument 2 / 2"),
+        ("accumulation changed", 9, "accumulates: true"),
+        ("registers changed", 6, "registers + 8"),
+        ("choice flipped", 9, "`true` is `false`"),
+    ):
+        assert expected in made
+
+
 def test_a_mutant_differs_from_the_text_and_from_every_other():
     for subject in subjects().values():
         texts = [mutant.source for mutant in subject.mutants]
