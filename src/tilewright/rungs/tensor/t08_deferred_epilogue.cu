@@ -11,6 +11,7 @@
 
 constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, BLOCKS = CONSUMER_ROWS / WARPGROUP_ROWS;
 constexpr int CHUNK_COLS = 64, ROW_CHUNKS = BN / CHUNK_COLS, CHUNKS = BLOCKS * ROW_CHUNKS;
+constexpr int STORES_IN_FLIGHT = CHUNKS % 2 == 0;  // an odd count ends a tile with the outbox that begins the next
 
 // What one warp sends at a time: 16 rows of a chunk, each 128 bytes, swizzled as TMA expects it.
 struct Outbox {
@@ -58,8 +59,8 @@ struct Results {
     if (!are_there) return;
     const int lane = threadIdx.x % 32;
     unsigned char* outbox = outboxes[chunk % 2].memory;
-    if (lane == 0) tma_wait_read<1>();
-    __syncwarp();  // the store before the last has read this outbox before it is filled again
+    if (lane == 0) tma_wait_read<STORES_IN_FLIGHT>();
+    __syncwarp();  // the last store from this outbox has read it before it is filled again
 #pragma unroll
     for (int j = 0; j < 16; j += 4) {
       const unsigned four[4] = {pairs[chunk][j], pairs[chunk][j + 1], pairs[chunk][j + 2], pairs[chunk][j + 3]};
