@@ -21,11 +21,14 @@ HEADERS = {
     "pairs.cuh": ("t02",),
     "tile.cuh": ("t01", "t04"),
     "tensor_tile.cuh": ("t02",),
+    "wgmma_tile.cuh": ("t05", "t06"),
+    "raster.cuh": ("t07",),
 }
 """Headers without a second body for the emulator, and rungs that between them use all of each."""
 FURTHER_VALUES = {
     "t01_wmma": {"WN": 32},  # fewer fragments along n than along m
     "t04_multistage": {"BK": 64},  # more than two steps in a tile
+    "raster.cuh": {"GROUP_M": 2},  # fewer rows of tiles in a group than there are
     "tile.cuh": {"BM": 64, "BN": 64, "BK": 16, "WM": 16, "WN": 16},  # more threads than a tile has chunks
 }
 """Of a subject's first rung, where it takes a third config to use all of the text."""
