@@ -1,4 +1,4 @@
-"""Operators on what asynchronous copies and products are told: arrivals, parities, bytes, stages, descriptors.
+"""Operators on what asynchronous copies and products are told: arrivals, parities, bytes, stages, choices.
 
 Owns where they stand in a text. `operators` applies them.
 """
@@ -97,8 +97,9 @@ def flag_flipped(text: Text) -> Iterator[Edit]:
     for match in FLAG.finditer(text.expressions):
         other = {"true": "false", "false": "true"}.get(match[0], f"!{match[0]}".removeprefix("!!"))
         yield Edit(f"`{match[0]}` is `{other}`", ((match.span(), other),))
+    without_comparisons = re.sub(r"[=!<>]=", "<<", text.expressions)
     for match in re.finditer(r" \? ", text.expressions):
-        span = operand_before(text.expressions, match.start(), ENDS_OF_CONDITION)
+        span = operand_before(without_comparisons, match.start(), ENDS_OF_CONDITION)
         was = text.source[slice(*span)]
         yield Edit(f"`{was}` is false where it is true", ((span, f"!({was})"),))
 

@@ -38,13 +38,14 @@ def _covering(config: Config) -> list[Problem]:
 def _tensor(config: Config) -> list[Problem]:
     """Each operand both ways, rows of the least and of full alignment, tails odd, even and of 16 bytes, and none.
 
-    The ring of stages goes round more than once, and three rows of tiles are more than two that are walked together.
+    The ring of stages goes round more than once. Rows and columns of tiles differ in number where there is a batch, and
+    three rows are more than two that are walked together.
     """
     bm, bn, bk = config.tile
     deep = config.stages * bk
     least = max(LEAST_LOAD, config.rung.requires.row_bytes)
     made = (
-        _problem("NT", "bfloat16", (bm + 3, bn + 5, bk + 5), least, batch=3),
+        _problem("NT", "bfloat16", (bm + 3, bn - 3, bk + 5), least, batch=3),
         _problem("NT", "bfloat16", (3, 5, 0), least),
         _problem("NT", "bfloat16", (1, 1, 1), least),
         _problem("TN", "float32", (bm + 1, bn + 2, deep + 1), TMA_LOAD),
