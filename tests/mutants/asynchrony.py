@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mutants.text import Edit, Operator, Span, Text, arguments, operand_before
+from mutants.text import Edit, Operator, Span, Text, arguments
 
 COPY = re.compile(r"\b(?:tma_load|tma_store|cp_async_zfill|(?:copy|load)_tile)(?:<[^<>;]*>)?\([^;{]*\);")
 ARRIVAL = re.compile(r"\b(?:cp_async_)?mbarrier_arrive\w*\([^;{]*\);")
@@ -20,7 +20,7 @@ REGISTERS = re.compile(r"\b(?:release|acquire)_registers<([^<>;]*)>")
 RING = re.compile(r"(?<=(?:%|=) )STAGES\b")
 TILE = re.compile(r"(?<!int )\btile\b(?! [-+]?= |\(|\.)")
 FLAG = re.compile(r"(?<=[<,( ])(?:!?[A-Z]+_FIRST|true|false)(?=[>,])")
-ENDS_OF_CONDITION = frozenset("=,;?:")
+CHOICE = re.compile(r"(?<![\w.!])(!?[\w.]+(?: (?:[-+*/%<>]|[=!<>]=) [\w.]+)*) \? ")
 
 
 def copy_removed(text: Text) -> Iterator[Edit]:
@@ -97,11 +97,8 @@ def flag_flipped(text: Text) -> Iterator[Edit]:
     for match in FLAG.finditer(text.expressions):
         other = {"true": "false", "false": "true"}.get(match[0], f"!{match[0]}".removeprefix("!!"))
         yield Edit(f"`{match[0]}` is `{other}`", ((match.span(), other),))
-    without_comparisons = re.sub(r"[=!<>]=", "<<", text.expressions)
-    for match in re.finditer(r" \? ", text.expressions):
-        span = operand_before(without_comparisons, match.start(), ENDS_OF_CONDITION)
-        was = text.source[slice(*span)]
-        yield Edit(f"`{was}` is false where it is true", ((span, f"!({was})"),))
+    for match in CHOICE.finditer(text.expressions):
+        yield Edit(f"`{match[1]}` is false where it is true", ((match.span(1), f"!({match[1]})"),))
 
 
 OPERATORS: dict[str, Operator] = {
