@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mutants.operators import Mutant
-from mutants.problems import judged_problems
+from mutants.problems import SM_COUNT, judged_problems
 from mutants.subjects import Subject
 from tilewright.compile.binary import Binary
 from tilewright.compile.host import compile_host, host_source, rolled
@@ -31,7 +31,6 @@ from tilewright.verify.layers import Case, check_case, make_case
 from tilewright.verify.operands import make_operands
 
 TIMEOUT_S = 20.0
-SM_COUNT = 2
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"schedule": "default", "async_completion": "latest", "placement": "end"},
     {"schedule": "reverse", "async_completion": "earliest", "placement": "start"},

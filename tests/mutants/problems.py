@@ -15,6 +15,8 @@ from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 ROW_PADDING = {"a": 1, "b": 2, "c": 3, "d": 1}
 LEAST_LOAD, TMA_LOAD = 2, 16  # bytes that rows are aligned to
+SM_COUNT = 2
+"""What a persistent rung is told that there are."""
 
 
 def judged_problems(config: Config) -> list[Problem]:
@@ -38,8 +40,8 @@ def _covering(config: Config) -> list[Problem]:
 def _tensor(config: Config) -> list[Problem]:
     """Each operand both ways, rows of the least and of full alignment, tails odd, even and of 16 bytes, and none.
 
-    The ring of stages goes round more than once. Rows and columns of tiles differ in number where there is a batch, and
-    three rows are more than two that are walked together.
+    The ring of stages goes round more than once, also with tiles of one step. Rows and columns of tiles differ in
+    number where there is a batch, and three rows are more than two that are walked together.
     """
     bm, bn, bk = config.tile
     deep = config.stages * bk
@@ -47,7 +49,7 @@ def _tensor(config: Config) -> list[Problem]:
     made = (
         _problem("NT", "bfloat16", (bm + 3, bn - 3, bk + 5), least, batch=3),
         _problem("NT", "bfloat16", (3, 5, 0), least),
-        _problem("NT", "bfloat16", (1, 1, 1), least),
+        _problem("NT", "bfloat16", (1, 1, 1), least, batch=SM_COUNT * (config.stages + 1)),
         _problem("TN", "float32", (bm + 1, bn + 2, deep + 1), TMA_LOAD),
         _problem("NN", "bfloat16", (2 * bm + 1, bn + 8, 2 * deep + bk), TMA_LOAD),
         _problem("NN", "bfloat16", (2 * bm, bn, deep), TMA_LOAD),
