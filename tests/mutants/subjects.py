@@ -49,7 +49,7 @@ class Subject:
 
     @functools.cached_property
     def mutants(self) -> list[Mutant]:
-        """Every mutant of the text; of a tensor rung those that the rung it builds on has not, and all of EVERYWHERE."""
+        """Every mutant of the text; of a tensor rung those that the rung below has not, and all of EVERYWHERE."""
         made = mutants(self.text, {} if self.header else rung_config(self.rungs[0]).constants)
         known = self._keys_below()
         return [one for one in made if one.operator in EVERYWHERE or one.key not in known]
