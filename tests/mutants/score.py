@@ -33,8 +33,8 @@ rung shares with the one it builds on is judged there, what orders in each. Each
 compared exactly, NaN in all padding, three schedules, asynchronous copies landing late, early and in between, arrays at
 both ends of their pages) and by the *checks* of the trace build (races, uninitialised reads, stores that the
 asynchronous proxy need not see, misplaced and misaligned accesses, indices beyond their dimension). {caught} are
-caught, {refused} of them by the compiler, which counts as both. The other {right} are right by the programming model, or
-by our rule where the model leaves one open, each for the reason given below. `scripts/mutants` writes this file; the
+caught, {refused} of them by the compiler, which counts as both. The other {right} are right by the programming model,
+or by our rule where the model leaves one open, each for the reason given below. `scripts/mutants` writes this file; the
 operators are `tests/mutants/operators.py`, and a new rung has its mutants without a line there.
 """
 

@@ -29,6 +29,7 @@ FURTHER_VALUES = {
     "t01_wmma": {"WN": 32},  # fewer fragments along n than along m
     "t04_multistage": {"BK": 64},  # more than two steps in a tile
     "raster.cuh": {"GROUP_M": 2},  # fewer rows of tiles in a group than there are
+    "wgmma_tile.cuh": {"BK": 128},  # two panels along k
     "tile.cuh": {"BM": 64, "BN": 64, "BK": 16, "WM": 16, "WN": 16},  # more threads than a tile has chunks
 }
 """Of a subject's first rung, where it takes a third config to use all of the text."""
