@@ -46,6 +46,14 @@ def test_other_configs_are_exact_too(config):
         verify(emulator_run(config, backend), problems, layers=("integer", "bound")).raise_if_wrong()
 
 
+def test_an_outbox_that_tiles_share_is_not_filled_while_the_last_store_reads_it():
+    config = rung_config(all_rungs().find("t08"), {"BN": 64, "BK": 32, "STAGES": 2})
+    two_tiles = Problem(m=2 * 128, n=64, k=32, dtype="bfloat16", out_dtype="bfloat16")
+    with EmulatorBackend(workers=1, async_completion="latest") as backend:
+        outcome = check_case(emulator_run(config, backend), make_case("integer", make_operands(two_tiles, "integer")))
+    assert outcome.ok, outcome
+
+
 @RUNGS
 def test_an_epilogue_is_applied_before_the_one_rounding(rung):
     kind = rung.requires.usual._asdict()
