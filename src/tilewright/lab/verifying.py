@@ -37,7 +37,7 @@ PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 def host_binary(config: Config, problem: Problem) -> Binary:
     """`config` compiled for the emulator, specialised for `problem`."""
-    return compile_host(host_source(kernel_source(config, problem)))
+    return compile_host(rolled(host_source(kernel_source(config, problem))))
 
 
 def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
