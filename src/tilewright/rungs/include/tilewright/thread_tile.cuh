@@ -1,0 +1,81 @@
+// What one thread computes of its warp's tile: TM rows by TN columns in chunks of four by four. Neighbouring lanes hold
+// neighbouring chunks, so a chunk of a warp is read from shared memory, and stored to D, without gaps. Expects BM, BN,
+// BK, WM, WN, TM, TN, LANE_ROWS, LANE_COLS, BETA_MODE, GUARDED and OUTPUT_WORD. Owns which lane holds what.
+#pragma once
+
+#include "tilewright/epilogue.cuh"
+#include "tilewright/fragment.cuh"
+#include "tilewright/k_major.cuh"
+
+namespace tilewright {
+
+constexpr int ROW_STEP = 4 * LANE_ROWS, COL_STEP = 4 * LANE_COLS;  // from one chunk of a thread to its next
+
+// Both operands for one k.
+struct ThreadFragments {
+  Scalar::accumulate a[TM], b[TN];
+};
+
+using ThreadSums = Scalar::accumulate[TM][TN];
+
+// Where a thread's first result lies in the CTA tile.
+struct ThreadPlace {
+  int row, col;
+
+  __device__ __forceinline__ explicit ThreadPlace(int thread) {
+    const int warp = thread / 32, lane = thread % 32;
+    row = warp / (BN / WN) * WM + lane / LANE_COLS * 4;
+    col = warp % (BN / WN) * WN + lane % LANE_COLS * 4;
+  }
+};
+
+// The tile of D that CTA `index` of a one-dimensional grid computes, row by row and entry by entry of the batch.
+struct OutputTile {
+  int row, col, entry;
+
+  __device__ __forceinline__ OutputTile(const GemmArgs& args, int index) {
+    const int tile_rows = (args.m - 1) / BM + 1, tile_cols = (args.n - 1) / BN + 1;
+    entry = index / (tile_rows * tile_cols);
+    index -= entry * (tile_rows * tile_cols);
+    row = index / tile_cols * BM;
+    col = index % tile_cols * BN;
+  }
+};
+
+__device__ __forceinline__ void load_fragments(ThreadFragments& to, const KMajorTile<BM>& As, const KMajorTile<BN>& Bs,
+                                               const ThreadPlace& place, int k) {
+#pragma unroll
+  for (int i = 0; i < TM; i += 4) load_fragment<4>(to.a + i, &As.elements[k][place.row + i / 4 * ROW_STEP]);
+#pragma unroll
+  for (int j = 0; j < TN; j += 4) load_fragment<4>(to.b + j, &Bs.elements[k][place.col + j / 4 * COL_STEP]);
+}
+
+// The thread's results to D.
+__device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTile& tile, const ThreadPlace& place,
+                                           const ThreadSums& sums) {
+  GemmArgs entry = args;
+  entry.c += tile.entry * args.batch_stride_c;
+  entry.d += tile.entry * args.batch_stride_d;
+  const int rows = args.m - tile.row, cols = args.n - tile.col;  // that are left of D
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+    const int row = place.row + i / 4 * ROW_STEP + i % 4;
+    if (GUARDED && row >= rows) continue;
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) {
+      const int col = place.col + j / 4 * COL_STEP;
+      if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= cols)) {
+        write_results4<BETA_MODE>(entry, tile.row + row, tile.col + col, &sums[i][j]);
+        continue;
+      }
+#pragma unroll
+      for (int x = 0; x < 4; ++x) {
+        if (!GUARDED || col + x < cols) {
+          write_result<BETA_MODE>(entry, tile.row + row, tile.col + col + x, sums[i][j + x]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tilewright
