@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
         __syncthreads();  // the next stage is whole, and everyone has read this one before it is filled again
         if (step + 1 < steps) load_fragments(fragments[0], stages[current].As, stages[current].Bs, place, 0);
       }
-      outer_product_by_columns(sums, fragments[k % 2].a, fragments[k % 2].b);
+      multiply(sums, fragments[k % 2]);
     }
   }
   write_sums(args, tile, place, sums);

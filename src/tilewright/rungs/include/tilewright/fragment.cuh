@@ -41,19 +41,4 @@ __device__ __forceinline__ void outer_product(Scalar::accumulate (&acc)[M][N], c
   }
 }
 
-// The same sums column by column, for thread tiles that are wider than tall.
-template <int M, int N>
-__device__ __forceinline__ void outer_product_by_columns(Scalar::accumulate (&acc)[M][N],
-                                                         const Scalar::accumulate (&a)[M],
-                                                         const Scalar::accumulate (&b)[N]) {
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-#pragma unroll
-    for (int step = 0; step < M; ++step) {
-      const int i = j % 2 == 0 ? step : M - 1 - step;
-      acc[i][j] = Scalar::fma(a[i], b[j], acc[i][j]);
-    }
-  }
-}
-
 }  // namespace tilewright

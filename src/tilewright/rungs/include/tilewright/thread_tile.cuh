@@ -50,6 +50,22 @@ __device__ __forceinline__ void load_fragments(ThreadFragments& to, const KMajor
   for (int j = 0; j < TN; j += 4) load_fragment<4>(to.b + j, &Bs.elements[k][place.col + j / 4 * COL_STEP]);
 }
 
+// sums[i][j] += a[i] * b[j], the longer side as the outer loop, the shorter one to and fro as in `outer_product`.
+__device__ __forceinline__ void multiply(ThreadSums& sums, const ThreadFragments& of) {
+  if constexpr (TM > TN) {
+    outer_product(sums, of.a, of.b);
+  } else {
+#pragma unroll
+    for (int j = 0; j < TN; ++j) {
+#pragma unroll
+      for (int step = 0; step < TM; ++step) {
+        const int i = j % 2 == 0 ? step : TM - 1 - step;
+        sums[i][j] = Scalar::fma(of.a[i], of.b[j], sums[i][j]);
+      }
+    }
+  }
+}
+
 // The thread's results to D.
 __device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTile& tile, const ThreadPlace& place,
                                            const ThreadSums& sums) {
@@ -66,11 +82,10 @@ __device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTil
       const int col = place.col + j / 4 * COL_STEP;
       if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= cols)) {
         write_results4<BETA_MODE>(entry, tile.row + row, tile.col + col, &sums[i][j]);
-        continue;
-      }
+      } else {
 #pragma unroll
-      for (int x = 0; x < 4; ++x) {
-        if (!GUARDED || col + x < cols) {
+        for (int x = 0; x < 4; ++x) {
+          if (GUARDED && col + x >= cols) continue;
           write_result<BETA_MODE>(entry, tile.row + row, tile.col + col + x, sums[i][j + x]);
         }
       }
