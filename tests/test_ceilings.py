@@ -10,6 +10,7 @@ import re
 import subprocess
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -22,12 +23,14 @@ from tilewright.facts.disassemble import disassemble
 from tilewright.facts.static import resources_of
 from tilewright.lab import ceilings as lab_ceilings
 from tilewright.lab.ceilings_command import ceiling_lines
+from tilewright.lab.render import INSTRUCTIONS
 from tilewright.measure import ClockReading
 from tilewright.measure.ceilings import work as work_module
 from tilewright.measure.ceilings.check import allocate, check
 from tilewright.measure.ceilings.kernels import ARGS_TYPE, CEILINGS, FOLDER, CeilingArgs
-from tilewright.measure.ceilings.work import Card, Clocks, Work, array_bytes, theoretical, works
-from tilewright.record import Record, Row, ceiling
+from tilewright.measure.ceilings.products import operands
+from tilewright.measure.ceilings.work import PRODUCT_ROUNDS, Card, Clocks, Work, array_bytes, theoretical, works
+from tilewright.record import Record, Row, ceiling, compute_ceiling
 from tilewright.report.tables import ceilings_table, ladder_tables
 from tilewright.run.emulator import EmulatorBackend
 
@@ -35,16 +38,28 @@ SM_90A = get_arch("sm_90a")
 H200 = Card(SM_90A, sm_count=132, l2_bytes=60 << 20, array_bytes=8 << 30, memory_bus_bits=6144)
 BY_NAME = {each.name: each for each in CEILINGS}
 TINY_L2_BYTES, TINY_ARRAY_BYTES = 48_000, 1 << 20
-each_ceiling = pytest.mark.parametrize("each", CEILINGS, ids=lambda c: c.name)
+SM_89 = get_arch("sm_89")
+PRODUCTS = [each for each in CEILINGS if each.product is not None]
+ON_ARCHS = [(each, arch) for each in CEILINGS for arch in ARCHS.values() if each.features <= arch.features]
 
 
 @pytest.fixture
 def tiny(monkeypatch) -> Card:
-    """A card of one SM and launches short enough for the emulator; the L2's array isn't a multiple of the threads."""
+    """A card of one SM without wgmma, and launches short enough for the emulator.
+
+    The L2's array isn't a multiple of the threads.
+    """
     monkeypatch.setattr(work_module, "FMA_ROUNDS", 64)
+    monkeypatch.setattr(work_module, "PRODUCT_ROUNDS", 2)
     monkeypatch.setattr(work_module, "SHARED_ROUNDS", 7)
     monkeypatch.setattr(work_module, "L2_SWEEPS", 9)
-    return Card(SM_90A, 1, TINY_L2_BYTES, TINY_ARRAY_BYTES, memory_bus_bits=1024)
+    return Card(SM_89, 1, TINY_L2_BYTES, TINY_ARRAY_BYTES, memory_bus_bits=1024)
+
+
+@pytest.fixture
+def tiny_hopper(tiny) -> Card:
+    """The same with wgmma."""
+    return dataclasses.replace(tiny, arch=SM_90A)
 
 
 def on_host(work: Work, *, text: str = "", instead: str = "") -> Work:
@@ -54,8 +69,7 @@ def on_host(work: Work, *, text: str = "", instead: str = "") -> Work:
     return dataclasses.replace(work, binary=compile_host(host_source(source, args_type=ARGS_TYPE)))
 
 
-@pytest.mark.parametrize("arch", ARCHS.values(), ids=lambda a: a.name)
-@each_ceiling
+@pytest.mark.parametrize(("each", "arch"), ON_ARCHS, ids=lambda x: x.name)
 def test_every_kernel_compiles_without_warnings_or_spills(each, arch):
     binary = compile_cubin(each.source, arch)
     found = resources_of(binary)
@@ -81,6 +95,10 @@ def test_launches_fill_any_card_once_and_sweep_whole_arrays(arch):
     [
         ("ceiling_ffma", r"FFMA R\d+, R\d+\.reuse, R\d+\.reuse, R\d+", 500),
         ("ceiling_ffma_no_reuse", r"FFMA R\d+, R\d+, R\d+, R\d+", 512),
+        ("ceiling_wmma", r"HMMA\.16816\.F32\.BF16", 32),
+        ("ceiling_mma_sync", r"HMMA\.16816\.F32\.BF16", 32),
+        ("ceiling_wgmma", r"HGMMA\.64x256x16\.F32\.BF16", 4),
+        ("ceiling_wgmma_tf32", r"HGMMA\.64x256x8\.F32\.TF32", 4),
         ("ceiling_shared_read", r"LDS\.128", 8),
         ("ceiling_l2_read", r"LDG\.E\.128\.STRONG\.GPU", 4),
         ("ceiling_dram_read", r"LDG\.E\.128\.STRONG\.GPU", 4),
@@ -108,8 +126,8 @@ def test_the_copy_moves_16_bytes_a_thread_without_a_loop():
 
 
 @pytest.mark.parametrize("schedule", ["default", "reverse", "random"])
-def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
-    todo = [on_host(work) for work in works(tiny)]
+def test_every_kernel_does_its_work_in_the_emulator(tiny_hopper, schedule):
+    todo = [on_host(work) for work in works(tiny_hopper)]
     with EmulatorBackend(schedule=schedule) as emulator:
         check(emulator, todo, allocate(emulator, todo))
 
@@ -119,6 +137,16 @@ def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
     [
         ("ceiling_ffma", "done += STEPS", "done += 2 * STEPS"),
         ("ceiling_ffma_no_reuse", "b[i % PAIRS]", "b[0]"),
+        ("ceiling_wmma", "a[step], b", "a[step / 2], b"),
+        ("ceiling_wmma", "done < args.repeats", "done + 1 < args.repeats"),
+        ("ceiling_mma_sync", "b[chain][step / 2]", "b[0][step / 2]"),
+        (
+            "ceiling_mma_sync",
+            "step < STEPS_K; ++step) {\n#pragma unroll\n      for (int chain",
+            "step < 3; ++step) {\n      for (int chain",
+        ),
+        ("ceiling_wgmma", "at < SPAN_BYTES", "at < SPAN_BYTES - STEP_BYTES"),
+        ("ceiling_wgmma_tf32", "/ CHUNK_BYTES ^ row % 8", "/ CHUNK_BYTES"),
         ("ceiling_shared_read", "round < args.repeats", "round + 1 < args.repeats"),
         ("ceiling_shared_read", "+ 32 * round", ""),
         ("ceiling_l2_read", "at -= args.count", "at = 0"),
@@ -127,13 +155,23 @@ def test_every_kernel_does_its_work_in_the_emulator(tiny, schedule):
         ("ceiling_dram_copy", "args.source + 4ull * at", "args.source + 4ull * (at & ~1u)"),
     ],
 )
-def test_a_kernel_that_skips_work_is_caught(tiny, name, text, instead):
+def test_a_kernel_that_skips_work_is_caught(tiny_hopper, name, text, instead):
     todo = [
         on_host(work, text=text, instead=instead) if work.ceiling.name == name else on_host(work)
-        for work in works(tiny)
+        for work in works(tiny_hopper)
     ]
     with EmulatorBackend() as emulator, pytest.raises(WrongResult, match=r"thread \d+ gives 0x"):
         check(emulator, todo, allocate(emulator, todo))
+
+
+@pytest.mark.parametrize("each", PRODUCTS, ids=lambda c: c.name)
+def test_products_are_exact_in_their_types_and_their_sums_in_float32(each):
+    a, b = operands(each.product)
+    assert max(abs(a).max(), abs(b).max()) < 2**8 and len(np.unique(a)) > 200
+    assert np.array_equal(b[: each.product.k], b[each.product.k : 2 * each.product.k])
+    on_the_way = np.abs(a[:, : each.product.k]) @ np.abs(b[: each.product.k])
+    assert (PRODUCT_ROUNDS * abs(a @ b) + on_the_way).max() < 2**24
+    assert np.count_nonzero(a @ b) > 0.98 * (a @ b).size
 
 
 def test_the_argument_struct_has_the_same_fields_on_both_sides():
@@ -147,6 +185,8 @@ def test_the_argument_struct_has_the_same_fields_on_both_sides():
     ("name", "tera_per_s"),
     [
         ("ceiling_ffma", 132 * 128 * 2 * 1980e6 / 1e12),
+        ("ceiling_wgmma", 132 * 4096 * 1980e6 / 1e12),
+        ("ceiling_wgmma_tf32", 132 * 2048 * 1980e6 / 1e12),
         ("ceiling_shared_read", 132 * 128 * 1980e6 / 1e12),
         ("ceiling_dram_copy", 6144 / 8 * 2 * 3201e6 / 1e12),
         ("ceiling_l2_read", None),
@@ -168,7 +208,7 @@ def test_a_card_with_too_little_free_memory_is_refused():
 class EmulatedGpu(EmulatorBackend):
     """The emulator with a GPU's particulars. What a timer launches is noted and not run."""
 
-    sm_count, arch, driver_version, stream = 1, SM_90A, "13.0", object()
+    sm_count, arch, driver_version, stream = 1, SM_89, "13.0", object()
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,19 +262,36 @@ def measured(tiny, monkeypatch) -> Record:
 
 def test_rows_hold_rates_that_follow_from_work_and_time(measured, tiny):
     assert [row.rung for row in measured.rows] == list(BY_NAME)
-    for index, (row, work) in enumerate(zip(measured.rows, works(tiny), strict=True)):
+    had = [(index, row) for index, row in enumerate(measured.rows) if row.failure is None]
+    for (index, row), work in zip(had, works(tiny), strict=True):
         assert row.time_us == 2000.0 * (1 + index) and row.verified
         seconds = row.time_us * 1e-6
         if work.flop:
             assert row.tflops == pytest.approx(work.flop / seconds / 1e12) and row.tb_per_s is None
         else:
             assert row.tb_per_s == pytest.approx(work.moved_bytes / seconds / 1e12) and row.tflops is None
-    ffma, _, shared, l2, read, write, copy = measured.rows
+    ffma, _, wmma, mma_sync, shared, l2, read, write, copy = (row for _, row in had)
     assert ffma.fraction_of_peak == pytest.approx(ffma.tflops * 1e12 / (128 * 2 * 2000e6))
+    assert mma_sync.fraction_of_peak == pytest.approx(mma_sync.tflops * 1e12 / (512 * 2000e6))
+    rounds, chains, steps = 2, 4, 4
+    assert wmma.problem["flop"] % (8 * rounds * chains * steps * 2 * 16**3) == 0
     assert shared.fraction_of_peak == pytest.approx(shared.tb_per_s * 1e12 / (128 * 2000e6))
     assert read.fraction_of_peak == pytest.approx(read.tb_per_s * 1e12 / (128 * 2 * 3000e6))
     assert l2.fraction_of_peak is None
     assert copy.problem["bytes"] == 2 * read.problem["bytes"] == 2 * write.problem["bytes"]
+
+
+def test_a_card_without_wgmma_has_rows_that_say_so(measured):
+    absent = [row for row in measured.rows if row.failure is not None]
+    assert [(row.rung, row.failure) for row in absent] == [
+        ("ceiling_wgmma", "Unsupported"),
+        ("ceiling_wgmma_tf32", "Unsupported"),
+    ]
+    lacks = "needs wgmma, which sm_89 lacks; sm_90a can run it"
+    assert all(row.time_us is None and row.tflops is None and lacks in row.verdict for row in absent)
+    assert "\n".join(line.plain for line in ceiling_lines(measured)).count(f"not here: ceiling_wgmma: {lacks}") == 1
+    assert ceilings_table(measured).count(lacks) == 2
+    assert ceiling([measured], "NVIDIA Test", "ceiling_wgmma") is None
 
 
 def test_a_record_of_ceilings_reads_back_and_is_printed_with_its_clocks(measured):
@@ -258,6 +315,27 @@ def test_the_ceiling_of_a_device_is_its_newest():
     assert ceiling(records, "X", "ceiling_l2_read") is None
 
 
+def recorded_rates(**tflops: float) -> Record:
+    rows = [
+        Row(rung=f"ceiling_{name}", problem={"flop": 1}, time_us=1.0, tflops=rate, verified=True)
+        for name, rate in tflops.items()
+    ]
+    return Record(command="ceilings", environment={"date": "2026-03-01", "device": {"name": "X"}}, rows=rows)
+
+
+def test_the_compute_ceiling_is_the_fastest_instruction_that_takes_the_elements():
+    hopper = [recorded_rates(ffma=66.0, wmma=610.0, mma_sync=620.0, wgmma=940.0, wgmma_tf32=470.0)]
+    names = {
+        dtype: compute_ceiling(hopper, "X", dtype).rung for dtype in ("float32", "tfloat32", "bfloat16", "float16")
+    }
+    assert list(names.values()) == ["ceiling_ffma", "ceiling_wgmma_tf32", "ceiling_wgmma", "ceiling_wgmma"]
+    assert compute_ceiling([recorded_rates(mma_sync=165.0, wmma=160.0)], "X", "bfloat16").rung == "ceiling_mma_sync"
+    assert compute_ceiling([recorded_rates(ffma=66.0)], "X", "bfloat16") is None
+    assert set(INSTRUCTIONS) == {each.name for each in CEILINGS if each.limit in ("fma", "tensor")} - {
+        "ceiling_ffma_no_reuse"
+    }
+
+
 def test_tables_of_a_device_with_ceilings_say_the_share_of_the_measured_one():
     environment = {
         "date": "2026-03-01",
@@ -276,6 +354,9 @@ def test_tables_of_a_device_with_ceilings_say_the_share_of_the_measured_one():
     assert "Measured FFMA: 60.0 TFLOP/s" in with_ceiling
     widths = {line.count("|") for line in with_ceiling.splitlines() if line.startswith("|")}
     assert len(widths) == 1
+    row.problem = {**problem, "dtype": "bfloat16"}
+    of_wgmma = ladder_tables([ladder, dated("2026-03-01", "X", 60.0), recorded_rates(wgmma=120.0)])
+    assert "% of measured wgmma" in of_wgmma and "| 25.0 |" in of_wgmma and "FFMA" not in of_wgmma
 
 
 def test_without_a_gpu_the_command_says_so_with_status_3(monkeypatch):

@@ -246,6 +246,18 @@ def test_inspect_holds_a_recorded_time_against_the_roof_of_its_card():
     assert "recorded on NVIDIA H200" in done.stdout and "of the memory bound, which is no bound here" in done.stdout
 
 
+def test_inspect_holds_16_bit_products_against_tensor_cores_and_counts_waves():
+    done = call("inspect", "t01", "--card", "A100")
+    for told in (
+        "compute bound  312 TFLOP/s",
+        "tiles          1024, one a CTA; 216 at once",
+        "4.74; 160 of 216 in the last",
+    ):
+        assert told in done.stdout
+    row = json.loads(call("inspect", "t01", "--card", "A100", "--json").stdout)["rows"][0]
+    assert row["waves"]["utilisation"] == pytest.approx(1024 / 1080) and row["roofline"]["peak_source"] == "datasheet"
+
+
 def test_inspect_without_nvdisasm_says_so_and_shows_the_rest(monkeypatch):
     def gone():
         raise Missing("nvdisasm is not here: pip install 'tilewright[sass]'")

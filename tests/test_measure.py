@@ -30,8 +30,9 @@ from tilewright.measure import (
     prove_ieee,
 )
 from tilewright.measure import timer as timer_module
+from tilewright.measure.baseline import prove_tf32
 from tilewright.measure.baseline_cublas import CublasApi, CublasBaseline
-from tilewright.measure.baseline_torch import TorchBaseline, ieee_precision
+from tilewright.measure.baseline_torch import TorchBaseline, float32_precision
 from tilewright.measure.ring import MAX_SLOTS, ring_slots
 from tilewright.measure.stats import independent_samples
 from tilewright.measure.timer import DELAY_MIN_US, CudaTimer, compile_delay
@@ -340,16 +341,27 @@ def value(address: int) -> np.float32:
     return np.float32(ctypes.c_float.from_address(address).value)
 
 
+def truncated(x: Floats) -> Floats:
+    """The numbers as a TF32 product takes them."""
+    return (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 class FakeCublas:
     """Column-major sgemm, its strided batch and sgeam, as the cuBLAS manual defines them, on host memory."""
 
     copies = 0
+    tf32 = False
+
+    def set_math_mode(self, handle: int, mode: int) -> None:
+        self.tf32 = mode == 3
 
     def sgemm(self, handle: int, ta: int, tb: int, m: int, n: int, k: int, alpha: int, *rest: int) -> None:
         a, lda, b, ldb, beta, c, ldc = rest
         op_a = matrix(a, (m, k), (lda, 1) if ta else (1, lda))
         op_b = matrix(b, (k, n), (ldb, 1) if tb else (1, ldb))
         out = matrix(c, (m, n), (1, ldc))
+        if self.tf32:
+            op_a, op_b = truncated(op_a), truncated(op_b)
         out[:] = value(alpha) * (op_a @ op_b) + (value(beta) * out if value(beta) else np.float32(0))
 
     def sgemm_strided_batched(
@@ -438,9 +450,7 @@ class FakeTorch:
         out[...] = np.float32(alpha) * np.matmul(self._rounded(a), self._rounded(b)) + addend
 
     def _rounded(self, x: Floats) -> Floats:
-        if not self.flags.tf32:
-            return np.asarray(x)
-        return (np.asarray(x).copy().view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        return truncated(x) if self.flags.tf32 else np.asarray(x)
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -473,7 +483,7 @@ STREAM = SimpleNamespace(handle=77, sync=lambda: None)
 
 def cublas_baseline(fake: FakeCublas | None = None) -> CublasBaseline:
     fake = fake or FakeCublas()
-    calls = (fake.sgemm, fake.sgemm_strided_batched, fake.sgeam)
+    calls = (fake.sgemm, fake.sgemm_strided_batched, fake.sgeam, fake.set_math_mode)
     return CublasBaseline(CublasApi("fake", "1", 1, lambda stream: contextlib.nullcontext(), *calls))
 
 
@@ -577,10 +587,37 @@ def test_torch_multiplies_in_ieee_and_the_users_setting_stays(flags: dict[str, A
     assert vars(baseline._torch.flags) == untouched
 
 
+@pytest.mark.parametrize("make", [cublas_baseline, torch_baseline])
+def test_a_baseline_asked_for_tf32_is_proved_and_the_next_product_is_ieee_again(make: Callable[[], Any]) -> None:
+    baseline = make()
+    prove_tf32(baseline, HostBackend(), STREAM)  # type: ignore[arg-type]
+    prove_ieee(baseline, HostBackend(), STREAM)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [{}, {"newer": "ieee"}, {"legacy": True, "newer": "tf32"}, {"general": "tf32"}],
+)
+def test_torch_multiplies_in_tf32_and_the_users_setting_stays(flags: dict[str, Any]) -> None:
+    baseline, user = torch_baseline(**flags), FakeMatmulFlags(**flags)
+    prove_tf32(baseline, HostBackend(), STREAM)  # type: ignore[arg-type]
+    assert baseline._torch.flags.fp32_precision in (user.fp32_precision, "ieee")
+    assert baseline._torch.flags.tf32 == user.tf32
+
+
+def test_a_baseline_that_stays_in_ieee_is_no_match_for_tf32() -> None:
+    class Unmoved(FakeCublas):
+        def set_math_mode(self, handle: int, mode: int) -> None:
+            pass
+
+    with pytest.raises(WrongResult, match=r"came back exact .* does not multiply in TF32"):
+        prove_tf32(cublas_baseline(Unmoved()), HostBackend(), STREAM)  # type: ignore[arg-type]
+
+
 def test_the_users_setting_comes_back_when_the_product_fails() -> None:
     torch = FakeTorch(FakeMatmulFlags(legacy=True, newer="tf32"))
     torch.general = "medium"
-    with pytest.raises(ZeroDivisionError), ieee_precision(torch):
+    with pytest.raises(ZeroDivisionError), float32_precision(torch, tf32=False):
         assert not torch.flags.tf32
         raise ZeroDivisionError
     assert torch.flags.allow_tf32

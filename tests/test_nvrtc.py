@@ -8,6 +8,7 @@ from tilewright.arch import ARCHS, get_arch
 from tilewright.compile import cache as binary_cache
 from tilewright.compile import headers, nvrtc
 from tilewright.compile.binary import KernelSource
+from tilewright.compile.losses import require_as_written
 from tilewright.compile.nvrtc import compile_cubin, cubin_key
 from tilewright.compile.source import kernel_source
 from tilewright.compile.variant import Variant
@@ -125,6 +126,64 @@ def test_an_architecture_that_nvrtc_lacks_names_the_versions():
     future = dataclasses.replace(SM_90A, name="sm_150a", compute_capability=(15, 0))
     with pytest.raises(CompileFailed, match=r"sm_150a: NVRTC 13\.\d+ compiles for sm_\d+.*install"):
         compile_cubin(KernelSource("x", "x", "", "x.cu"), future)
+
+
+WGMMA = """
+__device__ INLINED void product(float (&d)[4], unsigned long long a, unsigned long long b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "l"(a), "l"(b));
+}
+extern "C" __global__ void BOUNDS k(float* out, unsigned long long a, unsigned long long b, int n) {
+  float d[4] = {};
+  LIMIT
+  for (int i = 0; i < n; ++i) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    product(d, a, b);
+    BETWEEN
+    product(d, a + 1, b + 1);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    WAIT
+  }
+  for (int i = 0; i < 4; ++i) out[threadIdx.x * 4 + i] = d[i];
+}
+"""
+WAIT = 'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");'
+LIMIT = 'asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");'
+
+
+def wgmma_source(**parts):
+    usual = {"INLINED": "__forceinline__", "BOUNDS": "__launch_bounds__(128, 1)", "BETWEEN": "", "WAIT": WAIT}
+    text = WGMMA
+    for name, part in {**usual, "LIMIT": LIMIT, **parts}.items():
+        text = text.replace(name, part)
+    return KernelSource("k", "k", text, "k.cu")
+
+
+@pytest.mark.parametrize(
+    ("parts", "message", "fix"),
+    [
+        ({"INLINED": "__noinline__"}, "serialized due to .*function boundary", "inline every function"),
+        ({"BETWEEN": "d[0] *= 2;"}, "serialized due to insufficient register", "leave accumulators alone"),
+        ({"WAIT": ""}, "serialized due to non wgmma instructions", "touch accumulators only before"),
+        ({"BOUNDS": "__launch_bounds__(128)"}, "'setmaxnreg' ignored; unable to determine", "__launch_bounds__ with"),
+        ({"LIMIT": LIMIT.replace("40", "24")}, "'setmaxnreg' ignored to maintain", "release fewer registers"),
+    ],
+)
+def test_a_kernel_that_ptxas_serialised_or_whose_register_limit_it_ignored_is_not_built(parts, message, fix):
+    with pytest.raises(CompileFailed, match=rf"k for sm_90a: ptxas says: .*{message}.*: .*; .*{fix}"):
+        compile_cubin(wgmma_source(**parts), SM_90A)
+
+
+def test_the_same_kernel_as_it_should_be_is_built():
+    assert "wgmma" not in compile_cubin(wgmma_source(), SM_90A).log
+
+
+def test_a_reason_for_serialising_that_no_version_gave_yet_counts_too():
+    said = "ptxas info    : (C7599) Potential Performance Loss: wgmma.mma_async instructions are serialized due to rain"
+    with pytest.raises(CompileFailed, match="rain: each wgmma waits"):
+        require_as_written("k", said)
 
 
 def test_a_report_without_registers_is_an_error():

@@ -2,16 +2,8 @@ import io
 
 from rich.console import Console
 
-from tilewright.lab.render import (
-    RowPrinter,
-    duration,
-    emulator_columns,
-    fitting,
-    gpu_columns,
-    heading_lines,
-    percent,
-    row_lines,
-)
+from tilewright.lab.render import duration, emulator_columns, gpu_columns, percent
+from tilewright.lab.row_printer import RowPrinter, fitting, heading_lines, row_lines
 from tilewright.record import Ratio, Record, Row
 
 CUBE = {"m": 4096, "n": 4096, "k": 4096, "layout": "NN", "dtype": "float32"}
@@ -99,3 +91,35 @@ def test_on_a_terminal_the_table_is_redrawn_with_its_status():
         printer.status("measuring 5 arms")
         printer.row(timed())
     assert "measuring 5 arms" in out.getvalue() and "3.49 ms" in out.getvalue()
+
+
+def specialised() -> Row:
+    return row(
+        **{"registers": 168, "smem_bytes": 229376, "stages": 4, "verified": True},
+        tflops=720.0,
+        sass={"HGMMA": 4, "SYNCS": 2, "other": 70},
+        roles=[
+            {"role": "producer", "registers": 40, "loop": {"UTMALDG": 2}, "elsewhere": {"SYNCS": 1}},
+            {"role": "consumer", "registers": 232, "loop": {"HGMMA": 4}, "elsewhere": {"HGMMA": 16, "STSM.x4": 32}},
+        ],
+    )
+
+
+def test_a_rung_of_the_tensor_track_shows_roles_stages_and_what_it_is_made_of():
+    wgmma = row(rung="ceiling_wgmma", tflops=900.0)
+    columns = gpu_columns(with_baseline=True, tensor=True, ceiling=wgmma)
+    shown, headings = text(row_lines(columns, specialised())), text(heading_lines(columns))
+    for told in ("168: 40/232", "224 KiB in 4", "HGMMA 4, UTMALDG 2 (STSM.x4 32)", "80.0"):
+        assert told in shown
+    assert "% of measured" in headings and "wgmma" in headings and "FP32" not in headings
+
+
+def test_without_a_recorded_ceiling_there_is_no_share_of_it():
+    assert "of measured" not in text(heading_lines(gpu_columns(with_baseline=True, tensor=True)))
+    assert "224 KiB in 4" in text(row_lines(emulator_columns([], tensor=True), specialised()))
+
+
+def test_what_an_architecture_cannot_run_is_passed_over_and_not_failed():
+    lacking = row(failure="Unsupported", verdict="k08_warp_tile: needs tma, which sm_89 lacks; sm_90a can run it")
+    shown = text(row_lines(gpu_columns(with_baseline=True), lacking))
+    assert "– skipped" in shown and "needs tma, which sm_89 lacks" in shown and "✗" not in shown

@@ -28,7 +28,7 @@ from tilewright.report.svg import PLOT_PX, Scale
 RUNNER = CliRunner()
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 CUBE = {"m": 4096, "n": 4096, "k": 4096, "layout": "NN", "dtype": "float32", "alpha": 1.0, "beta": 0.0}
-ROOFS = Roofs(dram_tb_per_s=4.0, l2_tb_per_s=8.0, ffma_tflops=60.0)
+ROOFS = Roofs(dram_tb_per_s=4.0, l2_tb_per_s=8.0, compute_tflops=60.0, compute="FFMA")
 
 
 def made_up_environment(**measurement) -> dict:
@@ -381,6 +381,26 @@ def test_the_coalesced_rungs_are_called_out_and_the_tiled_ones_are_not(whole):
 def test_without_ceilings_of_the_card_no_roof_is_drawn():
     page = page_of(Record(command="ladder", environment=made_up_environment(), rows=[row_at(3.0, 4.0, time_us=9.0)]))
     assert "no ceilings of NVIDIA Made Up among these records" in page.words and page.count("roof") == 0
+
+
+def test_a_16_bit_ladder_stands_under_the_roof_of_tensor_cores():
+    ceilings = [
+        Row(rung=f"ceiling_{name}", problem={}, time_us=1.0, verified=True, **rate)
+        for name, rate in (
+            ("dram_read", {"tb_per_s": 4.0}),
+            ("l2_read", {"tb_per_s": 8.0}),
+            ("ffma", {"tflops": 60.0}),
+            ("wgmma", {"tflops": 900.0}),
+        )
+    ]
+    row = row_at(300.0, 0.01, rung="t04_multistage", time_us=9.0, number=4, config=None)
+    row.problem = {**CUBE, "dtype": "bfloat16", "out_dtype": "bfloat16"}
+    records = [Record(command="ceilings", environment=made_up_environment(), rows=ceilings)]
+    records.append(Record(command="ladder", environment=made_up_environment(), rows=[row]))
+    words = page_of(*records).words
+    assert "1 points under the DRAM, L2 and wgmma roofs" in words and "wgmma 900.0 TFLOP/s" in words
+    assert "% of measured wgmma" in words and "% of FP32 peak" not in words
+    assert "no ceilings of NVIDIA Made Up among these records for bfloat16" in page_of(records[1]).words
 
 
 # --- experiments

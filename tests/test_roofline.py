@@ -1,5 +1,7 @@
 """Rooflines: the article's figures reproduced, and the words that say when the model fails."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.arch import get_arch
@@ -8,6 +10,7 @@ from tilewright.errors import UnknownName
 from tilewright.facts.counts import counts
 from tilewright.facts.roofline import CARDS, card_of_arch, get_card, roofline
 from tilewright.problem import Problem
+from tilewright.record import Row
 
 CUBE = Problem(m=4096, n=4096, k=4096)
 K08 = rung_config(all_rungs().find("k08"))
@@ -61,7 +64,40 @@ def test_c_counts_among_the_operands_when_it_is_read():
     [("H200", 66.9), ("H100 SXM", 66.9), ("A100", 19.5), ("RTX 5080", 56.3), ("RTX 4090", 82.6), ("RTX 3090", 35.6)],
 )
 def test_peaks_are_the_datasheets(name, tflops):
-    assert CARDS[name].peak_flops / 1e12 == pytest.approx(tflops, abs=0.05)
+    assert CARDS[name].peak_flops("float32") / 1e12 == pytest.approx(tflops, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tflops"),
+    [
+        ("A100", "bfloat16", 312),
+        ("A100", "tfloat32", 156),
+        ("RTX 3090", "bfloat16", 71),
+        ("RTX 4090", "float16", 165.2),
+        ("RTX 4090", "tfloat32", 82.6),
+        ("RTX 5080", "bfloat16", 112.6),
+    ],
+)
+def test_dense_tensor_core_peaks_with_float32_sums_are_the_datasheets(name, dtype, tflops):
+    assert CARDS[name].peak_flops(dtype) / 1e12 == pytest.approx(tflops, rel=0.005)
+
+
+BF16_CUBE = replace(CUBE, dtype="bfloat16", out_dtype="float32", layout="NT", lda=0, ldb=0)
+T04 = rung_config(all_rungs().find("t04"))
+
+
+def test_the_compute_bound_of_16_bit_elements_is_the_measured_instruction_where_it_is_recorded():
+    wgmma = Row(rung="ceiling_wgmma", problem={}, tflops=900.0, time_us=1.0)
+    of_sheet, measured = (roofline(T04, BF16_CUBE, CARDS["H200"], ceiling) for ceiling in (None, wgmma))
+    assert (of_sheet.peak_source, measured.peak_source) == ("datasheet", "ceiling_wgmma")
+    assert of_sheet.peak_flops == pytest.approx(132 * 4096 * 1980e6) and measured.peak_flops == 900e12
+    ffma = Row(rung="ceiling_ffma", problem={}, tflops=66.0, time_us=1.0)
+    assert roofline(K08, CUBE, CARDS["H200"], ffma).peak_source == "datasheet"
+
+
+def test_operands_count_in_their_own_types():
+    roof = roofline(T04, BF16_CUBE, CARDS["H200"])
+    assert roof.operand_bytes == 4096**2 * (2 + 2 + 4) and roof.band_bytes == 128 * 4096 * 2
 
 
 def test_cards_are_found_by_name_and_by_architecture():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from tilewright.errors import InvalidConfig, UnknownName
+from tilewright.errors import InvalidConfig, UnknownName, Unsupported
 
 KB = 1024
 FEATURES = (
@@ -35,7 +35,8 @@ class ArchSpec:
     `name` is the target with its accelerated features ('sm_90a'). `smem_*` are bytes: a CTA has
     `smem_static_bytes` without opting in and `smem_optin_bytes` with, the driver adds `smem_reserved_bytes`
     to each, and an SM holds `smem_per_sm_bytes` at the largest of its `smem_carveouts_bytes`. Registers are
-    32-bit, allocated to warps in units, separately in each of the SM's sub-partitions.
+    32-bit, allocated to warps in units, separately in each of the SM's sub-partitions. `tensor_fmas_per_sm` are those
+    of dense 16-bit products with float32 sums in a clock; TF32 has half of them.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ArchSpec:
     smem_optin_bytes: int
     smem_carveouts_bytes: tuple[int, ...]
     fp32_lanes_per_sm: int
+    tensor_fmas_per_sm: int
     features: frozenset[str]
     warp_size: int = 32
     max_threads_per_cta: int = 1024
@@ -62,6 +64,11 @@ class ArchSpec:
     def max_warps_per_sm(self) -> int:
         """Warps an SM holds at most."""
         return self.max_threads_per_sm // self.warp_size
+
+    def fmas_per_sm(self, dtype: str) -> int:
+        """FMAs of an SM in a clock for elements of `dtype`: the lanes' for float32, else those of the tensor cores."""
+        by_dtype = {"float32": self.fp32_lanes_per_sm, "tfloat32": self.tensor_fmas_per_sm // 2}
+        return by_dtype.get(dtype, self.tensor_fmas_per_sm)
 
     def names(self) -> dict[str, int]:
         """The integers that architecture rules may name: limits, and `arch_has_<feature>` as 0 or 1."""
@@ -82,6 +89,13 @@ class ArchSpec:
         )
         values = {f"arch_{limit}": int(getattr(self, limit)) for limit in limits}
         return {**values, **{f"arch_has_{feature}": int(feature in self.features) for feature in FEATURES}}
+
+    def require(self, features: frozenset[str], what: str) -> None:
+        """Raise Unsupported, naming `what` needs them, unless the architecture has all `features`."""
+        missing = ", ".join(sorted(features - self.features))
+        if missing:
+            able = ", ".join(archs_with(features)) or "no architecture here"
+            raise Unsupported(f"{what}: needs {missing}, which {self.name} lacks; {able} can run it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,7 @@ def _spec(name: str, carveouts_bytes: tuple[int, ...], features: frozenset[str],
         smem_optin_bytes=carveouts_bytes[-1] - KB,
         smem_carveouts_bytes=carveouts_bytes,
         fp32_lanes_per_sm=limits["lanes"],
+        tensor_fmas_per_sm=limits["tensor"],
         features=features,
     )
 
@@ -124,15 +139,20 @@ def _spec(name: str, carveouts_bytes: tuple[int, ...], features: frozenset[str],
 ARCHS = {
     spec.name: spec
     for spec in (
-        _spec("sm_80", _CARVEOUTS_164, _AMPERE, threads=2048, ctas=32, lanes=64),
-        _spec("sm_86", _CARVEOUTS_100, _AMPERE, threads=1536, ctas=16, lanes=128),
-        _spec("sm_89", _CARVEOUTS_100, _AMPERE, threads=1536, ctas=24, lanes=128),
-        _spec("sm_90a", _CARVEOUTS_228, _TMA | {"wgmma"}, threads=2048, ctas=32, lanes=128),
-        _spec("sm_100a", _CARVEOUTS_228, _TMA | {"tcgen05"}, threads=2048, ctas=32, lanes=128),
-        _spec("sm_103a", _CARVEOUTS_228, _TMA | {"tcgen05"}, threads=2048, ctas=32, lanes=128),
-        _spec("sm_120a", _CARVEOUTS_100, _TMA, threads=1536, ctas=24, lanes=128),
+        _spec("sm_80", _CARVEOUTS_164, _AMPERE, threads=2048, ctas=32, lanes=64, tensor=1024),
+        _spec("sm_86", _CARVEOUTS_100, _AMPERE, threads=1536, ctas=16, lanes=128, tensor=256),
+        _spec("sm_89", _CARVEOUTS_100, _AMPERE, threads=1536, ctas=24, lanes=128, tensor=256),
+        _spec("sm_90a", _CARVEOUTS_228, _TMA | {"wgmma"}, threads=2048, ctas=32, lanes=128, tensor=2048),
+        _spec("sm_100a", _CARVEOUTS_228, _TMA | {"tcgen05"}, threads=2048, ctas=32, lanes=128, tensor=4096),
+        _spec("sm_103a", _CARVEOUTS_228, _TMA | {"tcgen05"}, threads=2048, ctas=32, lanes=128, tensor=4096),
+        _spec("sm_120a", _CARVEOUTS_100, _TMA, threads=1536, ctas=24, lanes=128, tensor=256),
     )
 }
+
+
+def archs_with(features: frozenset[str]) -> list[str]:
+    """The architectures that have all of `features`, by name."""
+    return [spec.name for spec in ARCHS.values() if features <= spec.features]
 
 
 def get_arch(name: str) -> ArchSpec:

@@ -81,7 +81,7 @@ def ladder(
     mode: Mode = "steady",
     cache: Cache = "cold",
     dtype: Annotated[
-        str | None, typer.Option(help="Elements: float32, bfloat16 or float16; chooses the rungs.")
+        str | None, typer.Option(help="Elements: float32, tfloat32, bfloat16 or float16; chooses the rungs.")
     ] = None,
     layout: Annotated[str | None, typer.Option(help="NN, NT (x·Wᵀ), TN or TT; default: the rungs' own.")] = None,
     as_json: Json = False,

@@ -4,6 +4,7 @@
     ├── InvalidInput (ValueError)
     │   ├── InvalidDeclaration   a rung's own declaration is inconsistent
     │   ├── InvalidConfig        a config breaks a rule of its rung or architecture
+    │   │   └── Unsupported      the architecture lacks a feature that the kernel is made of
     │   ├── InvalidProblem       sizes, strides, dtypes or operands that cannot be multiplied
     │   └── UnknownName          no such rung, architecture or parameter
     ├── CompileFailed (RuntimeError)     the compiler's own message, with its line
@@ -40,6 +41,10 @@ class InvalidDeclaration(InvalidInput):
 
 class InvalidConfig(InvalidInput):
     """A config breaks a rule; the message names value, rule, reason and nearest valid config."""
+
+
+class Unsupported(InvalidConfig):
+    """A kernel is made of instructions that the architecture doesn't have; no config of it would run there."""
 
 
 class InvalidProblem(InvalidInput):

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
 
-ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+ITEMSIZE_BYTES = {"float32": 4, "tfloat32": 4, "float16": 2, "bfloat16": 2}
+"""Bytes of an element. 'tfloat32' is float32 in memory of which a product takes the 11 leading bits alone."""
 MAX_SIZE = 2**31 - 1
 FLOAT32_MAX = 3.4028234663852886e38
 LAYOUTS = ("NN", "NT", "TN", "TT")
@@ -25,6 +26,17 @@ class ProblemKind(NamedTuple):
     layout: str = "NN"
     dtype: str = "float32"
     out_dtype: str = "float32"
+
+    def __str__(self) -> str:
+        """In words: 'NT bfloat16→float32', the result's type only where the operands' doesn't say it."""
+        return f"{self.layout} {self.dtype}" + (
+            f"→{self.out_dtype}" if self.out_dtype != storage_dtype(self.dtype) else ""
+        )
+
+
+def storage_dtype(dtype: str) -> str:
+    """NumPy's name of what elements are in memory."""
+    return "float32" if dtype == "tfloat32" else dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +92,7 @@ class Problem:
                 raise InvalidProblem(
                     f"{name}={value}: must be between {least} and {MAX_SIZE}, the sizes a launch takes"
                 )
-        for name in ("dtype", "out_dtype"):
-            if getattr(self, name) not in ITEMSIZE_BYTES:
-                raise InvalidProblem(
-                    f"{name}={getattr(self, name)!r}: not supported; use one of {', '.join(ITEMSIZE_BYTES)}"
-                )
+        self._check_dtypes()
         if self.layout not in LAYOUTS:
             raise InvalidProblem(f"layout={self.layout!r}: must be one of {', '.join(LAYOUTS)} (op(A), op(B))")
         align = self.alignment_bytes
@@ -94,6 +102,18 @@ class Problem:
             value = getattr(self, name)
             if math.isfinite(value) and abs(value) > FLOAT32_MAX:
                 raise InvalidProblem(f"{name}={value}: overflows float32, in which it is applied; scale the operands")
+
+    def _check_dtypes(self) -> None:
+        for name in ("dtype", "out_dtype"):
+            if getattr(self, name) not in ITEMSIZE_BYTES:
+                raise InvalidProblem(
+                    f"{name}={getattr(self, name)!r}: not supported; use one of {', '.join(ITEMSIZE_BYTES)}"
+                )
+        if "tfloat32" in (self.dtype, self.out_dtype) and self.out_dtype != "float32":
+            raise InvalidProblem(
+                f"dtype={self.dtype}, out_dtype={self.out_dtype}: tfloat32 is how operands are multiplied, and the "
+                "result is float32; use out_dtype float32"
+            )
 
     def _resolve(self, name: str, *, unset: int, default: int, least: int, why: str) -> None:
         value = getattr(self, name)
@@ -106,6 +126,10 @@ class Problem:
     def kind(self) -> ProblemKind:
         """Its layout and element types."""
         return ProblemKind(self.layout, self.dtype, self.out_dtype)
+
+    def storage_dtype(self, operand: str) -> str:
+        """NumPy's name of the type that operand 'a', 'b', 'c' or 'd' has in memory."""
+        return storage_dtype(self.dtype if operand in "ab" else self.out_dtype)
 
     def stored_shape(self, operand: str) -> tuple[int, int]:
         """(rows, columns) of one matrix of operand 'a', 'b', 'c' or 'd' as it lies in memory."""
@@ -155,5 +179,4 @@ class Problem:
 
     def __str__(self) -> str:
         batch = f" batch {self.batch}" if self.batch > 1 else ""
-        out = f"→{self.out_dtype}" if self.out_dtype != self.dtype else ""
-        return f"{self.m}×{self.n}×{self.k} {self.layout} {self.dtype}{out}{batch}"
+        return f"{self.m}×{self.n}×{self.k} {self.kind}{batch}"

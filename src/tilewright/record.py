@@ -74,6 +74,7 @@ class Row:
     spill_bytes: int | None = None
     stack_bytes: int | None = None
     smem_bytes: int | None = None
+    stages: int | None = None
     occupancy: float | None = None
     ctas_per_sm: int | None = None
     limiters: list[str] | None = None
@@ -87,10 +88,12 @@ class Row:
     sass: dict[str, int | float] | None = None
     sass_unit: str | None = None
     sass_missing: str | None = None
+    roles: list[dict[str, Any]] | None = None
     kernel: str | None = None
     counters: dict[str, float] | None = None
     footprints: list[dict[str, Any]] | None = None
     roofline: dict[str, Any] | None = None
+    waves: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
@@ -230,3 +233,18 @@ def ceiling(records: Iterable[Record], device: str, name: str) -> Row | None:
         if record.command == "ceilings" and record.environment.get("device", {}).get("name") == device
     ]
     return max(found, key=lambda dated: dated[0])[1] if found else None
+
+
+OWN_CEILINGS = {"float32": ("ceiling_ffma",), "tfloat32": ("ceiling_wgmma_tf32",)}
+TENSOR_CEILINGS = ("ceiling_wgmma", "ceiling_mma_sync", "ceiling_wmma")
+"""Of 16-bit elements, whichever they are."""
+
+
+def compute_ceiling(records: Iterable[Record], device: str, dtype: str) -> Row | None:
+    """The fastest recorded way in which the device multiplies elements of `dtype`, or None where none is recorded.
+
+    The FMA pipe for float32, a tensor-core instruction for others.
+    """
+    known = list(records)
+    found = [ceiling(known, device, name) for name in OWN_CEILINGS.get(dtype, TENSOR_CEILINGS)]
+    return max((row for row in found if row is not None), key=lambda row: row.tflops or 0.0, default=None)

@@ -218,7 +218,7 @@ def compile_host(source: KernelSource) -> Binary:
 def runner(more_flags: tuple[str, ...] = ()) -> Binary:
     """The emulator's runner as an executable, from the cache where it is there. Raises NoCompiler, CompileFailed."""
     compiler = find_compiler()
-    flags = (*RUNNER_FLAGS, *more_flags)
+    flags = (*RUNNER_FLAGS, *instruction_flags(), *more_flags)
 
     def build(key: str) -> Binary:
         files = dict(_pairs(tree_text(EMULATOR_DIR)))

@@ -17,6 +17,7 @@ from tilewright.arch import ArchSpec
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import Binary, KernelSource, Resources
 from tilewright.compile.headers import INCLUDE_DIR, tree_text
+from tilewright.compile.losses import require_as_written
 from tilewright.errors import CompileFailed, InvalidConfig, Missing
 
 _IMPORTING = threading.Lock()
@@ -105,7 +106,8 @@ def read_report(log: str) -> Resources:
 def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     """Compile for `arch`, or take the same from the cache.
 
-    Raises CompileFailed with the compiler's message, or when this NVRTC doesn't know the architecture.
+    Raises CompileFailed with the compiler's message, also where it compiled to something else than was written, or when
+    this NVRTC doesn't know the architecture.
     """
     _require_arch(arch)
     return binary_cache.load_or_build(cubin_key(source, arch), lambda key: _compile(source, arch, key))
@@ -128,6 +130,7 @@ def _compile(source: KernelSource, arch: ArchSpec, key: str) -> Binary:
             f"{source.name} for {arch.name}: NVRTC {nvrtc_version()} says:\n{message}", message
         ) from error
     report = log.getvalue().replace("\0", "").strip()
+    require_as_written(f"{source.name} for {arch.name}", report)
     return Binary(
         entry=source.entry,
         target=arch.name,

@@ -12,7 +12,7 @@ from tilewright.compile.variant import PLAIN, Variant
 from tilewright.declare.config import Config
 from tilewright.problem import Problem
 
-SCALARS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+SCALARS = {"float32": "F32", "tfloat32": "TF32", "float16": "F16", "bfloat16": "BF16"}
 FIELD_SCALAR = "Field61"
 """The scalar of exact runs in the emulator, in place of the problem's own; its operands are `run.args.Field61Args`'."""
 

@@ -132,9 +132,15 @@ class Config:
         return max((array.stages.evaluate(self.scope) for array in self.rung.shared), default=1)
 
     @property
+    def math_threads(self) -> int:
+        """Threads of one CTA that multiply; the others copy for them."""
+        declared = self.rung.accesses.math_threads
+        return self.threads if declared is None else declared.evaluate(self.scope)
+
+    @property
     def results_per_thread(self) -> int:
-        """Results, so accumulators, of one thread."""
-        return self.rung.accesses.results.evaluate(self.scope) // self.threads
+        """Results, so accumulators, of one thread that multiplies."""
+        return self.rung.accesses.results.evaluate(self.scope) // self.math_threads
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -164,10 +170,8 @@ class Config:
         return [check(rule, names) for rule in rules]
 
     def require_arch(self, arch: ArchSpec) -> None:
-        """Raise InvalidConfig unless the architecture has the features and limits this config needs."""
-        missing = sorted(self.rung.requires.features - arch.features)
-        if missing:
-            raise InvalidConfig(f"{self.rung.name}: needs {', '.join(missing)}, which {arch.name} lacks")
+        """Raise Unsupported without the features this config needs, InvalidConfig without the room."""
+        arch.require(self.rung.requires.features, self.rung.name)
         failure = self._arch_failure(arch)
         if failure is not None:
             fix = advice(self.rung, self.values, lambda trial: Config(self.rung, dict(trial)).fits(arch))
@@ -183,15 +187,11 @@ class Config:
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""
-        requires, name = self.rung.requires, self.rung.name
-        if problem.layout not in requires.layouts:
-            raise InvalidProblem(f"{name}: layout={problem.layout}: takes {', '.join(requires.layouts)} only")
-        for kind, takes in (("dtype", requires.dtypes), ("out_dtype", requires.out_dtypes)):
-            if getattr(problem, kind) not in takes:
-                raise InvalidProblem(f"{name}: {kind}={getattr(problem, kind)}: takes {', '.join(takes)} only")
-        failure = first_failure(self.rung.rules_of("problem"), self.problem_scope(problem))
-        if failure is not None:
-            raise InvalidProblem(f"{name}: {failure}")
+        failure = self.rung.requires.refusal(problem.kind) or first_failure(
+            self.rung.rules_of("problem"), self.problem_scope(problem)
+        )
+        if failure:
+            raise InvalidProblem(f"{self.rung.name}: {failure}")
         self.tensor_maps(problem)
 
     def tensor_maps(self, problem: Problem) -> dict[str, TensorMap]:

@@ -41,7 +41,7 @@ class Registry(Mapping[str, Rung]):
         return len(self._rungs)
 
     def find(self, query: str) -> Rung:
-        """The rung called `query`: its name, its number or the part before the first underscore.
+        """The rung called `query`: its name, the part before the first underscore or, on the first track, its number.
 
         Raises UnknownName with the closest names, and InvalidInput for a step that has no kernel.
         """
@@ -55,7 +55,9 @@ class Registry(Mapping[str, Rung]):
 
     def find_step(self, query: str) -> Rung | Search:
         """The step called `query`, with a kernel or without. Raises UnknownName with the closest names."""
-        matches = [s for s in self.steps if query in (s.name, s.name.split("_")[0], str(s.number))]
+        first = self.steps[0].track if self.steps else ""
+        matches = [s for s in self.steps if query in (s.name, s.name.split("_")[0])]
+        matches += [s for s in self.steps if s.track == first and query == str(s.number)]
         if len(matches) == 1:
             return matches[0]
         names = [step.name for step in self.steps]

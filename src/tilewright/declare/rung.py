@@ -92,6 +92,11 @@ class Launch:
     cluster: tuple[Expr, Expr, Expr]
     dependent: bool
 
+    @property
+    def persistent(self) -> bool:
+        """Whether there are as many CTAs as the device's SMs call for, each with several tiles to make."""
+        return any("sm_count" in expr.names for expr in self.grid)
+
 
 def launch(
     *,
@@ -109,14 +114,16 @@ def launch(
 class Requires:
     """What the rung takes: layouts and dtypes of a problem, features of an architecture.
 
-    `dtypes` are of one size; the first layout and types are meant where none is named. `out_dtypes` left empty are
-    `dtypes`. `row_bytes` is what rows and addresses of a problem must be aligned to beyond their elements.
+    Every layout goes with every type. `dtypes` are of one size, in which shared arrays are counted; the first layout
+    and types are meant where none is named. `out_dtypes` left empty are `dtypes`. `also` are single kinds beyond these,
+    of elements of any size. `row_bytes` is what rows and addresses must be aligned to beyond their elements.
     """
 
     layouts: tuple[str, ...] = ("NN",)
     dtypes: tuple[str, ...] = ("float32",)
     out_dtypes: tuple[str, ...] = ()
     row_bytes: int = 0
+    also: tuple[ProblemKind, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out_dtypes", self.out_dtypes or self.dtypes)
@@ -126,25 +133,51 @@ class Requires:
         """The kind of problem that is meant where none is named."""
         return ProblemKind(self.layouts[0], self.dtypes[0], self.out_dtypes[0])
 
+    @property
+    def every_dtype(self) -> tuple[str, ...]:
+        """The element types of all kinds it takes."""
+        return tuple(dict.fromkeys([*self.dtypes, *(kind.dtype for kind in self.also)]))
+
+    def refusal(self, kind: ProblemKind) -> str:
+        """Why problems of `kind` aren't taken, in words; empty where they are."""
+        if kind in self.also:
+            return ""
+        besides = f", and besides {', '.join(str(other) for other in self.also)}" if self.also else ""
+        for name, takes in (("layout", self.layouts), ("dtype", self.dtypes), ("out_dtype", self.out_dtypes)):
+            if getattr(kind, name) not in takes:
+                return f"{name}={getattr(kind, name)}: takes {', '.join(takes)}{besides} only"
+        return ""
+
     features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Accesses:
-    """Element accesses of one CTA in one step of `k_step` along K, for `results` results."""
+    """Element accesses of one CTA in one step of `k_step` along K, for `results` results.
+
+    `math_threads` are those that multiply, where others only copy for them; None is all of them.
+    """
 
     k_step: Expr
     results: Expr
     global_loads: Expr
     shared_loads: Expr
     shared_stores: Expr
+    math_threads: Expr | None = None
 
 
 def accesses(
-    *, k_step: str, results: str, global_loads: str, shared_loads: str = "0", shared_stores: str = "0"
+    *,
+    k_step: str,
+    results: str,
+    global_loads: str,
+    shared_loads: str = "0",
+    shared_stores: str = "0",
+    math_threads: str | None = None,
 ) -> Accesses:
     """`Accesses` from text; every count is in elements, loads and stores by all threads of the CTA."""
-    return Accesses(Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
+    counts = (Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
+    return Accesses(*counts, math_threads=None if math_threads is None else Expr(math_threads))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +244,7 @@ class Rung(Step):
         fixed: Iterable[Expr] = (
             *(*self.launch.block, *self.launch.cluster),
             *(counts.k_step, counts.results, counts.global_loads, counts.shared_loads, counts.shared_stores),
+            *(() if counts.math_threads is None else (counts.math_threads,)),
         )
         for expr in fixed:
             self._require(expr, known, "launch block, cluster or accesses")
@@ -249,4 +283,4 @@ class Rung(Step):
     @property
     def is_scalar_generic(self) -> bool:
         """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
-        return "Scalar::" in self.source
+        return "Scalar::" in self.source and not self.tensor_maps

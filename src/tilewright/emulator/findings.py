@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tilewright.emulator.trace import KINDS, Finding
+from tilewright.emulator.trace import KINDS, SPACES, Finding
 
 Json = dict[str, Any]
 Index = tuple[int, int, int]
-FLAWS = ("race", "uninitialised", "misaligned", "out_of_bounds", "padding", "index")
-WARP = 32
+FLAWS = ("race", "uninitialised", "misaligned", "out_of_bounds", "padding", "index", "proxy")
+NOTHING_FOUND = "no race, unfenced store, uninitialised read or misplaced access"
+WARP, WARPGROUP = 32, 128
 VERBS = {
     "load": "reads",
     "store": "writes",
@@ -23,7 +24,27 @@ VERBS = {
     "atomic load": "atomically reads",
     "atomic": "atomically updates",
     "matrix load": "reads",
+    "matrix store": "writes",
+    "mbarrier init": "initialises",
+    "mbarrier use": "uses",
+    "TMA load": "reads",
+    "TMA fill": "writes",
+    "TMA count": "counts its bytes in",
+    "TMA read": "reads",
+    "TMA store": "writes",
+    "wgmma read": "reads",
 }
+ASYNC_PROXY = {
+    "TMA load": ("load", "mbarrier_wait"),
+    "TMA fill": ("load", "mbarrier_wait"),
+    "TMA count": ("load", "mbarrier_wait"),
+    "TMA read": ("store", "tma_wait_read"),
+    "TMA store": ("store", "tma_wait"),
+    "wgmma read": ("product", "wgmma_wait"),
+}
+"""What makes an access of the asynchronous proxy, and the wait that ends it."""
+UNTYPED = ("TMA", "wgmma", "mbarrier")
+"""Begin the kinds of access whose place is told as a byte."""
 
 
 class Wording:
@@ -56,16 +77,20 @@ class Wording:
 
     def _text(self, one: Json, name: str) -> str:
         now = one["now"]
-        where = f"{self._thread(now)} of CTA {self._cta(now)} at {self._line_of(now['site'])}"
+        where = f"{self._actor(now)} of CTA {self._cta(now)} at {self._line_of(now['site'])}"
         if "type" in one:
             return f"index {one['index']} is beyond its dimension, of {name}: {where}"
         _, nbytes = self._array_of(one["space"], one["array"])
         element_bytes = min(one["bytes"], 4)
         element = f"{name}[{one['offset'] // element_bytes}]"
+        if any(KINDS[one[deed]["kind"]].startswith(UNTYPED) for deed in ("before", "now") if deed in one):
+            element = f"byte {one['offset']} of {name}"
         verb = VERBS[KINDS[now["kind"]]]
         match FLAWS[one["flaw"]]:
             case "race":
-                return self._race(one, element)
+                return self._pair("race", one, element, self._missing_order(one))
+            case "proxy":
+                return self._pair("unfenced store", one, element, self._missing_fence(one))
             case "uninitialised":
                 return f"{verb} {element}, which nobody has written: {where}"
             case "misaligned":
@@ -79,30 +104,54 @@ class Wording:
             f"of {nbytes} bytes: {where}"
         )
 
-    def _race(self, one: Json, element: str) -> str:
+    def _pair(self, what: str, one: Json, element: str, missing: str) -> str:
         before, now = one["before"], one["now"]
         cta = f" in CTA {self._cta(now)}" if before["cta"] == now["cta"] else ""
-        return f"race on {element}{cta}: {self._side(before)}, {self._side(now)}, {self._missing(one)}"
+        return f"{what} on {element}{cta}: {self._side(before)}, {self._side(now)}, {missing}"
 
     def _side(self, deed: Json) -> str:
         kind = KINDS[deed["kind"]]
-        actor = f"{'a copy of ' if kind.startswith('copy') else ''}{self._thread(deed)}"
-        return f"{actor} {VERBS[kind]} it at {self._line_of(deed['site'])}"
+        copy = "a copy of " if kind.startswith("copy") else ""
+        return f"{copy}{self._actor(deed)} {VERBS[kind]} it at {self._line_of(deed['site'])}"
 
-    def _missing(self, one: Json) -> str:
+    def _missing_order(self, one: Json) -> str:
         """The order that is missing between the two sides of a race."""
         before, now = one["before"], one["now"]
+        kind = KINDS[before["kind"]]
         if before["cta"] != now["cta"]:
             return f"in CTA {self._cta(before)} and CTA {self._cta(now)}, and CTAs have no order"
-        if KINDS[before["kind"]].startswith("copy"):
+        if kind in ASYNC_PROXY:
+            what, wait = ASYNC_PROXY[kind]
+            if not one["waited"]:
+                return f"and no {wait} for the {what} between"
+            return f"and no barrier or mbarrier_wait between the {what}'s {wait} and this"
+        if kind.startswith("copy"):
             if before["thread"] == now["thread"]:
                 return "and no cp_async_wait for the copy between"
             if not one["waited"]:
                 return "and neither a cp_async_wait by the copy's thread nor a barrier after it between"
             return "and no barrier between the copy's cp_async_wait and this"
+        if KINDS[now["kind"]] in ASYNC_PROXY:
+            return "and no barrier or mbarrier_wait between"
         if before["thread"] // WARP == now["thread"] // WARP:
             return "and no barrier between (lanes of one warp, which need not run in step)"
         return "and no barrier between"
+
+    def _missing_fence(self, one: Json) -> str:
+        """How the second side, which the asynchronous proxy makes, would see the first."""
+        if SPACES[one["space"]] == "global":
+            return "and fence_proxy_async covers shared memory only: TMA takes what was stored before the launch"
+        if KINDS[one["before"]["kind"]] == "mbarrier init":
+            return "and no fence_mbarrier_init on the way: call it after mbarrier_init and before the barrier"
+        return "and no fence_proxy_async on the way: call it after the store and before the barrier"
+
+    def _actor(self, deed: Json) -> str:
+        kind = KINDS[deed["kind"]]
+        if kind not in ASYNC_PROXY:
+            return self._thread(deed)
+        if kind == "wgmma read":
+            return f"wgmma of warpgroup {deed['thread'] // WARPGROUP}"
+        return f"a TMA {ASYNC_PROXY[kind][0]} of {self._thread(deed)}"
 
     def _thread(self, deed: Json) -> str:
         return f"thread {_index(deed['thread'], self._block)}"

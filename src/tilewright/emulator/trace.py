@@ -8,14 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 Space = Literal["shared", "global"]
-Kind = Literal["load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load"]
-KINDS: tuple[Kind, ...] = ("load", "store", "copy load", "copy store", "atomic load", "atomic", "matrix load")
+Kind = Literal[
+    "load",
+    "store",
+    "copy load",
+    "copy store",
+    "atomic load",
+    "atomic",
+    "matrix load",
+    "matrix store",
+    "mbarrier init",
+    "mbarrier use",
+    "TMA load",
+    "TMA fill",
+    "TMA count",
+    "TMA read",
+    "TMA store",
+    "wgmma read",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""As the runner numbers them. A TMA load's row of global memory is a "TMA load", a TMA store's a "TMA store"."""
 SPACES: tuple[Space, ...] = ("shared", "shared", "global")
 SECTOR_BYTES = 32
 SHARED_ONLY = ("wavefronts", "conflict_free_wavefronts", "ways", "banks")
@@ -29,7 +47,7 @@ EVENT = np.dtype(
         *(("width_bytes", "<u2"), ("kind", "u1"), ("space", "u1"), ("array", "<i2")),
     ]
 )
-"""One access: byte offset in its array, the warp instruction it is part of, CTA and thread counted linearly."""
+"""One access of a warp's lane: byte offset in its array, the warp instruction, CTA and thread counted linearly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +57,8 @@ class MemoryLine:
     `instructions` are warp instructions (requests, for global memory) and `lanes` the threads' accesses in them.
     Shared memory: `wavefronts` as the banks serve them, `conflict_free_wavefronts` without conflicts, `ways` the most
     words one bank delivers at once, `banks` the most banks one instruction touches. Global memory: `sectors` of 32
-    bytes, `wanted_bytes` each byte of a request once, `fewest_sectors` if those lay side by side.
+    bytes, `wanted_bytes` each byte of a request once, `fewest_sectors` if those lay side by side. What TMA moves is
+    no warp instruction: there each row of a box is one request, of `width_bytes`, by one lane.
     """
 
     file: str
@@ -62,6 +81,11 @@ class MemoryLine:
     def place(self) -> tuple[str, int, Space, Kind, str, int]:
         """What no two lines of a trace share."""
         return self.file, self.line, self.space, self.kind, self.array, self.width_bytes
+
+    @property
+    def by_warps(self) -> bool:
+        """Whether warps ask for it, and not TMA."""
+        return not self.kind.startswith("TMA")
 
     @property
     def wavefronts_per_access(self) -> float:
@@ -106,9 +130,9 @@ def plus(line: MemoryLine, other: MemoryLine, times: int = 1) -> MemoryLine:
 class Finding:
     """Something a check objects to.
 
-    `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds', 'padding' or 'index'. `array` is a name, or for an
-    index beyond its dimension the array's type. `lines` are the source lines involved, `file:line`; `text` says it in
-    words.
+    `flaw` is 'race', 'uninitialised', 'misaligned', 'out_of_bounds', 'padding', 'index' or 'proxy'. `array` is a name,
+    or for an index beyond its dimension the array's type. `lines` are the source lines involved, `file:line`; `text`
+    says it in words.
     """
 
     flaw: str
@@ -138,7 +162,7 @@ class Trace:
         return tuple(line for line in self.lines if all(getattr(line, name) == value for name, value in wanted.items()))
 
     def per_access(self, space: Space) -> float | None:
-        """Wavefronts of a shared access, or sectors of a global request, on average over the launch; None for none."""
-        chosen = self.select(space=space)
+        """Wavefronts of a warp's shared access, or sectors of its global request, on average; None for none."""
+        chosen = self.select(space=space, by_warps=True)
         total = sum(line.wavefronts if space == "shared" else line.sectors for line in chosen)
         return total / sum(line.instructions for line in chosen) if chosen else None

@@ -67,9 +67,22 @@ def _object(wait: Json, memory: DeviceMemory) -> tuple[str, str]:
             return f"{wait['name']}", f": lanes {_lanes(wait['missing'])} of warp {wait['warp']} are missing"
         case "mbarrier":
             place = f"mbarrier at {wait['space']} shared offset {wait['offset']}, parity {wait['parity']},"
-            arrivals = f"{wait['pending']} of {wait['expected']} arrivals pending"
-            return place, f": {arrivals}" + (f", {wait['bytes']} bytes to come" if wait["bytes"] else "")
+            return place, f": {wait['pending']} of {wait['expected']} arrivals pending{_bytes(wait['bytes'])}"
+        case "warpgroup":
+            missing = wait["expected"] - wait["arrived"]
+            return "wgmma", f": {_threads(missing)} of warpgroup {wait['warpgroup']} are missing"
+        case "registers":
+            held = ", ".join(map(str, wait["held"]))
+            lacks = f": the warp lacks {wait['lacking']} registers, {wait['free']} are free; warps hold {held} a thread"
+            return f"acquire_registers<{wait['wanted']}>", lacks
     return _flag(wait, memory)
+
+
+def _bytes(pending: int) -> str:
+    """What a phase still waits for, when all copies that were issued have come."""
+    if pending < 0:
+        return f", {-pending} bytes more have come than were announced"
+    return f", {pending} bytes to come and no TMA load under way" if pending else ""
 
 
 def _flag(wait: Json, memory: DeviceMemory) -> tuple[str, str]:

@@ -40,14 +40,25 @@ class Loop:
 
 
 def loops(code: Sequence[Instruction]) -> list[Loop]:
-    """Every region with a branch back to its start. A branch to itself, which pads a kernel's end, is none."""
+    """Every region with a branch back to its start that no way to the branch avoids.
+
+    So neither a branch to itself, which pads a kernel's end, nor a return from code that the compiler has put far
+    behind, such as a wait that has to be repeated, makes a loop.
+    """
     at = {instruction.address: index for index, instruction in enumerate(code)}
+    graph = blocks(code)
+    number = {index: n for n, block in enumerate(graph) for index in (block.first, block.last)}
     last: dict[int, int] = {}
     for index, instruction in enumerate(code):
         first = at.get(instruction.target) if instruction.target is not None else None
-        if first is not None and first < index:
+        if first is not None and first < index and _dominates(graph, number[first], number[index]):
             last[first] = index
     return [Loop(first, end) for first, end in sorted(last.items())]
+
+
+def _dominates(graph: Sequence[Block], number: int, other: int) -> bool:
+    """Whether every way from the kernel's start to block `other` passes block `number`."""
+    return number in (0, other) or not _reaches(graph, 0, {other}, set(range(len(graph))) - {number})
 
 
 def blocks(code: Sequence[Instruction]) -> list[Block]:
@@ -89,6 +100,16 @@ def unavoidable(graph: Sequence[Block], start: int, goals: set[int], within: set
         for number in within
         if number == start or not _reaches(graph, start, goals - {number}, within - {number})
     }
+
+
+def reachable(graph: Sequence[Block], start: int) -> set[int]:
+    """The blocks that may run after block `start` has begun, itself included."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        fresh = [n for n in graph[waiting.pop()].following if n not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return seen
 
 
 def _reaches(graph: Sequence[Block], start: int, goals: set[int], within: set[int]) -> bool:

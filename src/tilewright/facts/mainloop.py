@@ -1,12 +1,15 @@
 """The main loop of a kernel in SASS, and its instruction mix for one step along K.
 
-The main loop is the loop with the most FMAs, those of tensor cores included, the smallest where several have as many.
+The main loop is the loop with the most FMAs, those of tensor cores included, the smallest where several have as many;
+a loop around one that makes a whole step along K is none: it goes from tile to tile.
 How many steps along K its body holds is not guessed: the declaration says how many FMAs a thread owes to one step.
 Counts are a thread's, from the instructions as they stand; which of them a predicate switches off is not known here.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +20,14 @@ from tilewright.facts.flow import Loop, loops
 from tilewright.facts.sass import BRANCHES, INSTRUCTION_BYTES, Instruction
 
 FMAS = {"FFMA": 1, "FFMA2": 2}
-TENSOR_FMAS = {"16816": 16 * 8 * 16 // 32, "1688": 16 * 8 * 8 // 32}
-"""One thread's share of what a warp's HMMA multiplies, by its shape."""
+WARPGROUP_THREADS = 128
+HMMA_FMAS = {"16816": 16 * 8 * 16 // 32, "1688": 16 * 8 * 8 // 32}
+"""One thread's share of what a warp's HMMA multiplies, by its shape; a warpgroup's HGMMA spells its shape out."""
+HGMMA_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 MEMORY = ("LDS", "STS", "LDG", "STG", "LDGSTS")
-SPILLS = ("LDL", "STL")
+MATRICES = ("LDSM", "STSM")
+BY_NAME = ("FFMA", "FFMA2", "HMMA", "HGMMA", "UTMALDG", "UTMASTG", "SYNCS", "BAR", "LDL", "STL")
+"""Opcodes that are counted whatever their modifiers say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +68,13 @@ def plain(count: Fraction) -> int | float:
 
 
 def kind_of(instruction: Instruction) -> str:
-    """What an instruction counts as: 'FFMA', 'HMMA', 'LDS.128', 'LDSM.x4', 'BAR', 'LDL', 'branch' or 'other'."""
+    """What an instruction counts as: 'FFMA', 'HGMMA', 'LDS.128', 'LDSM.x4', 'BAR', 'LDL', 'branch' or 'other'."""
     opcode = instruction.opcode
     if opcode in MEMORY:
         return f"{opcode}.{instruction.width_bits}"
-    if opcode == "LDSM":  # matrices that one instruction brings
+    if opcode in MATRICES:  # how many one instruction moves
         return f"{opcode}.x{next((m for m in instruction.modifiers if m in ('2', '4')), '1')}"
-    if opcode in FMAS or opcode in SPILLS or opcode in ("BAR", "HMMA"):
+    if opcode in BY_NAME:
         return opcode
     return "branch" if opcode in BRANCHES else "other"
 
@@ -92,25 +99,31 @@ def fmas(code: Iterable[Instruction]) -> int:
 
 def _fmas(instruction: Instruction) -> int:
     if instruction.opcode == "HMMA":
-        return next((TENSOR_FMAS[shape] for shape in instruction.modifiers if shape in TENSOR_FMAS), 0)
+        return next((HMMA_FMAS[shape] for shape in instruction.modifiers if shape in HMMA_FMAS), 0)
+    if instruction.opcode == "HGMMA":
+        shapes = (HGMMA_SHAPE.fullmatch(modifier) for modifier in instruction.modifiers)
+        return next((math.prod(map(int, shape.groups())) // WARPGROUP_THREADS for shape in shapes if shape), 0)
     return FMAS.get(instruction.opcode, 0)
 
 
 def fmas_per_step(config: Config) -> Fraction:
-    """FMAs that one thread owes to one step along K, by the declaration."""
+    """FMAs that one thread that multiplies owes to one step along K, by the declaration."""
     declared, scope = config.rung.accesses, config.scope
-    return Fraction(declared.results.evaluate(scope) * declared.k_step.evaluate(scope), config.threads)
+    return Fraction(declared.results.evaluate(scope) * declared.k_step.evaluate(scope), config.math_threads)
 
 
 def main_loop(code: Sequence[Instruction], config: Config) -> MainLoop | None:
     """The main loop of `config`'s kernel, or None when no loop holds an FMA."""
+    owed, k_step = fmas_per_step(config), config.rung.accesses.k_step.evaluate(config.scope)
     found = loops(code)
     counted = {loop: fmas(code[loop.first : loop.last + 1]) for loop in found}
-    most = max(counted.values(), default=0)
+    whole = [loop for loop in found if counted[loop] >= owed]
+    walks_tiles = {outer for outer in whole if any(outer.encloses(loop) for loop in whole)}
+    left = {loop: count for loop, count in counted.items() if loop not in walks_tiles}
+    most = max(left.values(), default=0)
     if most == 0:
         return None
-    inner = min((loop for loop in found if counted[loop] == most), key=lambda loop: loop.last - loop.first)
-    owed, k_step = fmas_per_step(config), config.rung.accesses.k_step.evaluate(config.scope)
+    inner = min((loop for loop in left if left[loop] == most), key=lambda loop: loop.last - loop.first)
     around = [loop for loop in found if loop.encloses(inner) and counted[loop] == most]
     if most < owed and owed % most == 0 and around:
         return _nested(code, min(around, key=lambda loop: loop.last - loop.first), inner, int(owed / most), k_step)

@@ -1,7 +1,8 @@
 """The roofline of a config on a card, from datasheet figures, and where it stops holding.
 
 The model takes every requested byte to come from DRAM. Caches break that premise, so the sizes that decide it stand
-beside both bounds. Nothing here is measured; a measured time is only held against the bounds.
+beside both bounds. The compute bound is the FMA lanes' for float32. For other elements it is what the card's fastest
+tensor-core instruction was measured to do, where that is recorded. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tilewright.declare.config import Config
 from tilewright.errors import UnknownName
 from tilewright.facts.counts import counts
 from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.record import Row
 
 MIB = 2**20
 
@@ -29,10 +31,9 @@ class Card:
     dram_gb_per_s: int
     l2_mib: int
 
-    @property
-    def peak_flops(self) -> float:
-        """FP32 FLOP a second of all lanes at the boost clock."""
-        return self.sms * get_arch(self.arch).fp32_lanes_per_sm * 2 * self.boost_mhz * 1e6
+    def peak_flops(self, dtype: str) -> float:
+        """FLOP a second at the boost clock, for elements of `dtype`: of all FP32 lanes, or all tensor cores."""
+        return self.sms * get_arch(self.arch).fmas_per_sm(dtype) * 2 * self.boost_mhz * 1e6
 
 
 CARDS = {
@@ -68,7 +69,7 @@ def card_of_arch(arch_name: str) -> Card | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """Both forms of the memory bound, the compute bound, and the sizes that say whether the model holds.
+    """Both forms of the memory bound, the compute bound and its source, and the sizes that say if the model holds.
 
     `requested_bytes` are the global loads as the kernel makes them; `operand_bytes` are A, B, D and, when it is read,
     C, once each; `band_bytes` the rows of A that one row of CTA tiles reads, None for a rung without BM.
@@ -82,6 +83,7 @@ class Roofline:
     l2_bytes: int
     dram_bytes_per_s: float
     peak_flops: float
+    peak_source: str
 
     @property
     def flop_per_byte(self) -> float:
@@ -142,19 +144,25 @@ def _mib(size_bytes: int) -> str:
     return f"{size_bytes / MIB:.3g} MiB"
 
 
-def roofline(config: Config, problem: Problem, card: Card) -> Roofline:
-    """The roofline of `config` for `problem` on `card`, from the declared global loads."""
+def roofline(config: Config, problem: Problem, card: Card, ceiling: Row | None = None) -> Roofline:
+    """The roofline of `config` for `problem` on `card`, from the declared global loads.
+
+    `ceiling` is the recorded one of the problem's elements on this card, if any.
+    """
+    peak_flops, peak_source = card.peak_flops(problem.dtype), "datasheet"
+    if problem.dtype != "float32" and ceiling is not None and ceiling.tflops is not None:
+        peak_flops, peak_source = 1e12 * ceiling.tflops, ceiling.rung
     element_bytes = ITEMSIZE_BYTES[problem.dtype]
     loads = counts(config, problem).global_loads_per_result * problem.m * problem.n * problem.batch
     rows = config.constants.get("BM")
-    operands = [name for name in "abcd" if name != "c" or problem.reads_c]
     return Roofline(
         card=card.name,
         flops=problem.flops,
         requested_bytes=int(loads * element_bytes),
-        operand_bytes=sum(problem.total_extent(name) for name in operands) * element_bytes,
+        operand_bytes=problem.operand_bytes,
         band_bytes=None if rows is None else rows * problem.k * element_bytes,
         l2_bytes=card.l2_mib * MIB,
         dram_bytes_per_s=card.dram_gb_per_s * 1e9,
-        peak_flops=card.peak_flops,
+        peak_flops=peak_flops,
+        peak_source=peak_source,
     )

@@ -60,7 +60,7 @@ def static_row(config: Config, problem: Problem, arch: ArchSpec, binary: Binary)
     made = asdict(counts(config, problem))
     row = bare_row(config, problem)
     row.arch, row.binary = arch.name, binary.key
-    row.registers, row.smem_bytes = resources.registers, config.smem_bytes
+    row.registers, row.smem_bytes, row.stages = resources.registers, config.smem_bytes, config.stages
     row.spill_bytes, row.stack_bytes = resources.spill_bytes, resources.stack_bytes
     row.occupancy, row.ctas_per_sm, row.limiters = held.occupancy, held.ctas_per_sm, list(held.limiters)
     row.global_load_bytes_per_flop = float(made["global_load_bytes_per_flop"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tilewright.errors import LaunchFailed
+from tilewright.errors import LaunchFailed, Unsupported
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.measure import Arm, CudaTimer, Samples, measure
-from tilewright.measure.ceilings.check import SEED, Buffers, allocate, args_of, check
+from tilewright.measure.ceilings.check import Buffers, allocate, args_of, check
+from tilewright.measure.ceilings.kernels import CEILINGS, Ceiling
+from tilewright.measure.ceilings.words import SEED
 from tilewright.measure.ceilings.work import Card, Clocks, Work, array_bytes, theoretical, works
 from tilewright.record import Record, Row
 from tilewright.run.cuda import CudaBackend
@@ -16,7 +18,10 @@ ROUNDS, BUDGET_S = 60, 30.0
 
 
 def measured_ceilings(gpu: CudaBackend, on_status: Callable[[str], None]) -> Record:
-    """Every ceiling of the card. Raises WrongResult where a kernel didn't do its work, which then has no time."""
+    """Every ceiling of the card, and a row with the reason for each that it doesn't have.
+
+    Raises WrongResult where a kernel didn't do its work, which then has no time.
+    """
     card = card_of(gpu)
     on_status(f"compiling for {card.arch.name}")
     todo = works(card)
@@ -43,8 +48,26 @@ def measured_ceilings(gpu: CudaBackend, on_status: Callable[[str], None]) -> Rec
     return Record(
         command="ceilings",
         environment=gpu_environment(gpu, samples, clocks.reason, data="words that follow from their index"),
-        rows=[ceiling_row(work, samples, card) for work in todo],
+        rows=_rows(todo, samples, card),
     )
+
+
+def _rows(todo: Sequence[Work], samples: Samples, card: Card) -> list[Row]:
+    done = {work.ceiling.name: work for work in todo}
+    return [
+        ceiling_row(done[ceiling.name], samples, card) if ceiling.name in done else absent_row(ceiling, card)
+        for ceiling in CEILINGS
+    ]
+
+
+def absent_row(ceiling: Ceiling, card: Card) -> Row:
+    """The row of a ceiling that the card doesn't have, which says what it lacks."""
+    row = Row(rung=ceiling.name, problem={}, summary=ceiling.summary, arch=card.arch.name)
+    try:
+        ceiling.require_arch(card.arch)
+    except Unsupported as lacking:
+        row.failure, row.verdict = lacking.kind, str(lacking)
+    return row
 
 
 def card_of(gpu: CudaBackend) -> Card:

@@ -27,8 +27,10 @@ def run_ceilings(device_id: int, *, as_json: bool) -> int:
 
 
 def rate(row: Row) -> str:
-    """A ceiling's figure with its unit."""
-    return f"{row.tflops:.1f} TFLOP/s" if row.tflops is not None else f"{row.tb_per_s:.2f} TB/s"
+    """A ceiling's figure with its unit; nothing where the card doesn't have it."""
+    if row.tflops is not None:
+        return f"{row.tflops:.1f} TFLOP/s"
+    return "" if row.tb_per_s is None else f"{row.tb_per_s:.2f} TB/s"
 
 
 def bytes_per_sm_clock(row: Row, record: Record) -> float | None:
@@ -50,6 +52,8 @@ def ceiling_lines(record: Record) -> list[Text]:
             Text(_cells((row.rung, time, rate(row), fraction, "" if per_clock is None else f"{per_clock:.1f}")))
         )
         lines.append(Text(f"  {row.summary}", style="dim italic"))
+        if row.failure is not None:
+            lines.append(Text(f"  not here: {row.verdict}", style="yellow"))
     measured = record.environment["measurement"]
     told = f"\n{measured['rounds']} rounds, stopped by {measured['stop']}; medians"
     clocks = "".join(
@@ -60,8 +64,8 @@ def ceiling_lines(record: Record) -> list[Text]:
     lines.append(Text(told + clocks, style="dim"))
     lines.append(
         Text(
-            "theoretical: SMs × FP32 lanes × 2 × clock; SMs × 128 bytes × clock; bus width × 2 × memory clock; "
-            "none is given for the L2",
+            "theoretical: SMs × FP32 lanes × 2 × clock; SMs × dense tensor-core FMAs with float32 sums × 2 × clock; "
+            "SMs × 128 bytes × clock; bus width × 2 × memory clock; none is given for the L2",
             style="dim",
         )
     )

@@ -13,6 +13,7 @@ from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidConfig
 from tilewright.facts.counts import counts
+from tilewright.facts.roles import CONSUMER
 from tilewright.lab.inspecting import inspect_config
 from tilewright.lab.outcomes import size_of
 from tilewright.lab.render import duration, percent
@@ -135,8 +136,12 @@ def _parameters(a: Side, b: Side) -> Group:
 
 def _launch(a: Side, b: Side, problem: Problem) -> Group:
     left, right = a.config, b.config
-    ctas = _fact("CTAs", math.prod(left.grid(problem)), math.prod(right.grid(problem)), "{}")
+    ctas = _fact("CTAs", _ctas(left, problem), _ctas(right, problem), "{}")
     return Group("launch", (ctas, _fact("threads a CTA", left.threads, right.threads, "{}")))
+
+
+def _ctas(config: Config, problem: Problem) -> int | str:
+    return "by SMs" if config.rung.launch.persistent else math.prod(config.grid(problem))
 
 
 def _accesses(a: Side, b: Side, problem: Problem) -> Group:
@@ -161,9 +166,13 @@ def _resources(a: Side, b: Side, arch: ArchSpec) -> Group:
             ("registers a thread", "registers"),
             ("spilled bytes", "spill_bytes"),
             ("shared bytes a CTA", "smem_bytes"),
+            ("stages", "stages"),
             ("CTAs an SM", "ctas_per_sm"),
         )
     ]
+    by_role = [{role["role"]: role["registers"] for role in row.roles or []} for row in (left, right)]
+    for name in dict.fromkeys([*by_role[0], *by_role[1]]):
+        facts.insert(1, _fact(f"  of a {name}", by_role[0].get(name), by_role[1].get(name), "{}"))
     facts.append(_fact("occupancy", left.occupancy, right.occupancy, "{:.1%}"))
     facts.append(_fact("limited by", *(", ".join(row.limiters or ()) for row in (left, right))))
     return Group("resources", tuple(facts), f"compiled for {arch.name}")
@@ -177,7 +186,23 @@ def _instructions(left: Row, right: Row) -> tuple[Group, ...]:
     facts = tuple(_fact(name, left.sass.get(name, 0), right.sass.get(name, 0), "{:g}") for name in names)
     apart = f"one {left.sass_unit} (A), one {right.sass_unit} (B)"
     unit = f"one {left.sass_unit}" if left.sass_unit == right.sass_unit else apart
-    return (Group(title, facts, f"a thread, for {unit}"),)
+    return (Group(title, facts, f"a thread, for {unit}"), *_beside_the_main_loop(left, right))
+
+
+def _beside_the_main_loop(left: Row, right: Row) -> Iterable[Group]:
+    """What kernels that part their warps do in other places: a producer's loop, and what stands beside the loops."""
+    parts = [
+        {(role["role"], part): role[part] for role in row.roles or [] for part in ("loop", "elsewhere")}
+        for row in (left, right)
+    ]
+    words = {"loop": "a trip of its loop", "elsewhere": "as it stands, beside its loop"}
+    for role, part in dict.fromkeys([*parts[0], *parts[1]]):
+        if (role, part) == (CONSUMER, "loop"):
+            continue
+        a, b = (each.get((role, part), {}) for each in parts)
+        facts = tuple(_fact(kind, a.get(kind, 0), b.get(kind, 0), "{:g}") for kind in dict.fromkeys([*a, *b]))
+        if facts:
+            yield Group(f"instructions of the {role}", facts, words[part])
 
 
 def _recorded(left: Config, right: Config, records: Iterable[Record]) -> Group:

@@ -17,12 +17,17 @@ KIND_ORDER = (
     "FFMA",
     "FFMA2",
     "HMMA",
+    "HGMMA",
     "LDS",
     "LDSM",
     "STS",
+    "STSM",
     "LDG",
     "LDGSTS",
+    "UTMALDG",
     "STG",
+    "UTMASTG",
+    "SYNCS",
     "BAR",
     "LDL",
     "STL",
@@ -30,9 +35,15 @@ KIND_ORDER = (
     "other",
 )
 KIND_WORDS = {
+    "HMMA": "a warp's products by tensor cores",
+    "HGMMA": "a warpgroup's products by tensor cores, operands from shared memory",
     "LDS": "shared loads",
     "LDSM": "shared matrix loads",
     "STS": "shared stores",
+    "STSM": "shared matrix stores",
+    "UTMALDG": "copies of boxes from global to shared by TMA",
+    "UTMASTG": "copies of boxes from shared to global by TMA",
+    "SYNCS": "arrivals at mbarriers and waits for them",
     "LDG": "global loads",
     "LDGSTS": "copies from global to shared",
     "STG": "global stores",
@@ -75,7 +86,7 @@ def print_source_lines(console: Console, loop: MainLoop, config: Config) -> None
     by_line: defaultdict[int, defaultdict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for item in loop.executed:
         kind = kind_of(item.instruction)
-        memory = kind.partition(".")[0] in KIND_WORDS and kind not in ("branch", "other")
+        memory = kind.partition(".")[0] in KIND_WORDS and kind not in ("branch", "other", "HMMA", "HGMMA")
         if memory and item.instruction.line is not None and not item.instruction.never_executes:
             by_line[item.instruction.line][kind] += item.times
     if not by_line:

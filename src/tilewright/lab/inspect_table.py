@@ -8,10 +8,11 @@ from itertools import product
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.arch import ArchSpec
+from tilewright.arch import ArchSpec, archs_with
 from tilewright.compile.batch import in_parallel
-from tilewright.declare import Config
+from tilewright.declare import Config, all_rungs
 from tilewright.lab.ladder import Plan, attempt, compiled_row
+from tilewright.lab.render import UNSUPPORTED
 from tilewright.problem import Problem
 from tilewright.record import Row
 
@@ -46,7 +47,8 @@ def print_table(console: Console, rows: Sequence[Row], archs: Sequence[ArchSpec]
             line.append(" ").append(_cell(row))
         console.print(line, soft_wrap=True)
     console.print(Text("\nsmem: bytes of shared memory a CTA", style="dim"), soft_wrap=True)
-    for note in filter(None, map(_note, rows)):
+    notes = dict.fromkeys(filter(None, map(_note, rows)))
+    for note in notes:
         console.print(Text(note, style="yellow"), soft_wrap=True)
 
 
@@ -60,6 +62,9 @@ def _cell(row: Row) -> Text:
 
 
 def _note(row: Row) -> str:
+    if row.failure == UNSUPPORTED:
+        able = ", ".join(archs_with(all_rungs()[row.rung].requires.features))
+        return f"– {row.rung}: for {able} alone"
     if row.failure is not None:
         return f"– {row.arch}: {row.verdict}"
     return f"* {row.rung} on {row.arch}: {row.spill_bytes} bytes spilled" if row.spill_bytes else ""

@@ -13,7 +13,7 @@ from tilewright.facts.footprint import SECTOR_BYTES, WarpAccess
 from tilewright.facts.roofline import MIB, Roofline, get_card
 from tilewright.lab.inspect_sass import print_mix, print_source_lines
 from tilewright.lab.inspecting import Inspection, Known, rule_checks
-from tilewright.lab.render import duration, percent
+from tilewright.lab.render import INSTRUCTIONS, duration, percent
 from tilewright.lab.sections import heading, print_pairs, print_words
 from tilewright.record import Row
 
@@ -35,7 +35,9 @@ def print_inspection(console: Console, found: Inspection) -> None:
     else:
         print_mix(console, found.loop)
         print_source_lines(console, found.loop, found.config)
+    _print_roles(console, found.row)
     _print_roofline(console, found)
+    _print_waves(console, found)
     _print_rules(console, found)
 
 
@@ -56,15 +58,53 @@ def _print_resources(console: Console, config: Config, row: Row) -> None:
         console,
         (
             ("threads", f"{config.threads} a CTA"),
-            ("registers", f"{row.registers} a thread"),
+            ("registers", f"{row.registers} a thread{registers_by_role(row)}"),
             ("spills", f"{row.spill_bytes} bytes"),
             ("stack", f"{row.stack_bytes} bytes"),
-            ("shared memory", f"{row.smem_bytes} bytes a CTA"),
+            ("shared memory", f"{row.smem_bytes} bytes a CTA{f' in {row.stages} stages' if config.stages > 1 else ''}"),
             ("occupancy", occupancy),
         ),
     )
     if row.failure is not None:
         console.print(Text(f"  ✗ {row.verdict}", style="red"), soft_wrap=not console.is_terminal)
+
+
+def registers_by_role(row: Row) -> str:
+    """What setmaxnreg makes of a kernel's registers, in words; nothing where all threads keep theirs."""
+    told = ", ".join(f"{role['role']} {role['registers']}" for role in row.roles or [])
+    return f"; by setmaxnreg {told}" if told else ""
+
+
+def _print_roles(console: Console, row: Row) -> None:
+    if not row.roles:
+        return
+    heading(
+        console, "roles", "warps that part ways; a thread, for one trip of its loop, and beside it as the code stands"
+    )
+    for role in row.roles:
+        parts = [
+            ", ".join(f"{kind} ×{count:g}" for kind, count in role[part].items()) for part in ("loop", "elsewhere")
+        ]
+        print_pairs(console, ((role["role"], parts[0] or "no loop"), ("", f"elsewhere {parts[1] or 'nothing'}")))
+
+
+def _print_waves(console: Console, found: Inspection) -> None:
+    filled = found.waves
+    if filled is None:
+        return
+    heading(console, "waves", f"tiles that {filled.card} works on at once, each taken to last equally long")
+    least, most = filled.tiles_per_cta
+    shared = f"{most}" if least == most else f"{least} or {most}"
+    ctas = f"{_plural(filled.ctas, 'persistent CTA')}, {shared} tiles each" if filled.persistent else "one a CTA"
+    last = f"{filled.tail} of {filled.slots} in the last, {percent(filled.tail_efficiency)}% of it"
+    print_pairs(
+        console,
+        (
+            ("tiles", f"{filled.tiles}, {ctas}; {filled.slots} at once"),
+            ("waves", f"{filled.waves:.3g}; {last}"),
+            ("utilisation", f"{percent(filled.utilisation)}% of the card, by whole waves"),
+        ),
+    )
 
 
 def _print_counts(console: Console, counted: Counts) -> None:
@@ -107,11 +147,7 @@ def _print_roofline(console: Console, found: Inspection) -> None:
     roof = found.roof
     if roof is None:
         heading(console, "roofline")
-        is_float32 = found.problem.dtype == "float32"
-        why = (
-            f"no card of {found.arch.name} is listed" if is_float32 else f"no peak for {found.problem.dtype} is listed"
-        )
-        console.print(Text(f"  {why}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"  no card of {found.arch.name} is listed", style="yellow"), soft_wrap=True)
         return
     card = get_card(roof.card)
     heading(
@@ -138,14 +174,21 @@ def held_against(known: Known, roof: Roofline) -> Iterable[tuple[str, str]]:
     yield "", f"{percent(memory)}% of the memory bound{broken}"
 
 
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
+
+
 def _bounds(roof: Roofline) -> Iterable[tuple[str, str]]:
-    memory, compute = (f"{flops / 1e12:.3g} TFLOP/s" for flops in (roof.memory_flops, roof.peak_flops))
+    memory, compute = (f"{_three_digits(flops / 1e12)} TFLOP/s" for flops in (roof.memory_flops, roof.peak_flops))
     requested, operands, least = (
         duration(1000 * floor) for floor in (roof.memory_floor_ms, roof.operand_floor_ms, roof.compute_floor_ms)
     )
     size = f"{roof.requested_bytes / 1e9:.3g} GB"
+    measured = (
+        "" if roof.peak_source == "datasheet" else f", {INSTRUCTIONS[roof.peak_source]} as measured on such a card"
+    )
     return (
         ("memory bound", f"{memory} at {roof.flop_per_byte:.3g} FLOP a byte; {requested} for {size} requested"),
         ("", f"{operands} if every operand crossed once, {roof.operand_bytes / MIB:.3g} MiB"),
-        ("compute bound", f"{compute}; {least}"),
+        ("compute bound", f"{compute}{measured}; {least}"),
     )

@@ -16,11 +16,13 @@ from tilewright.errors import Missing
 from tilewright.facts.disassemble import disassemble
 from tilewright.facts.footprint import WarpAccess, warp_accesses
 from tilewright.facts.mainloop import MainLoop, main_loop, plain
+from tilewright.facts.roles import roles
 from tilewright.facts.roofline import Card, Roofline, roofline
 from tilewright.facts.static import static_row
+from tilewright.facts.waves import Waves, waves
 from tilewright.lab.verifying import cubin
 from tilewright.problem import Problem
-from tilewright.record import Row, load_records
+from tilewright.record import Row, compute_ceiling, load_records
 
 PUBLISHED_CARD = "RTX 5080"
 """The card with the SMs, bandwidth and L2 of the one that published times were measured on."""
@@ -38,6 +40,7 @@ class Inspection:
     no_loop: str
     warp_accesses: list[WarpAccess]
     roof: Roofline | None
+    waves: Waves | None
     times: list[Known]
 
 
@@ -57,19 +60,31 @@ def inspect_config(config: Config, arch: ArchSpec, problem: Problem, card: Card 
     row = static_row(config, problem, arch, binary)
     loop, no_loop = add_instructions(row, config, binary)
     accesses = warp_accesses(config, problem)
-    roof = roofline(config, problem, card) if card and problem.dtype == "float32" else None
     row.footprints = [access.to_json() for access in accesses]
-    row.roofline = roof.to_json() if roof else None
-    return Inspection(
-        config, arch, problem, row, loop, no_loop, accesses, roof, known_times(row, config, problem, card)
-    )
+    roof, filled = None, None
+    if card is not None:
+        roof = roofline(config, problem, card, recorded_ceiling(card, problem.dtype))
+        filled = waves(config, problem, card, row.ctas_per_sm or 0)
+        row.roofline, row.waves = roof.to_json(), filled.to_json()
+    times = known_times(row, config, problem, card)
+    return Inspection(config, arch, problem, row, loop, no_loop, accesses, roof, filled, times)
+
+
+def recorded_ceiling(card: Card, dtype: str) -> Row | None:
+    """What such a card was measured to do at most with elements of `dtype`, or None where that is not recorded."""
+    records = load_records()
+    devices = {str(record.environment.get("device", {}).get("name", "")) for record in records}
+    device = next((name for name in sorted(devices) if name.endswith(card.name)), None)
+    return None if device is None else compute_ceiling(records, device, dtype)
 
 
 def add_instructions(row: Row, config: Config, binary: Binary) -> tuple[MainLoop | None, str]:
-    """The main loop of `binary`, its mix put into `row`; None and the reason where it can't be told."""
+    """The main loop of `binary`, its mix and the kernel's roles put into `row`; None and why where it can't be told."""
     try:
-        loop = main_loop(disassemble(binary), config)
+        code = disassemble(binary)
+        loop = main_loop(code, config)
         no_loop = "" if loop else "no loop of this kernel holds an FMA"
+        row.roles = [role.to_json() for role in roles(code, loop)] or None
     except Missing as error:
         loop, no_loop = None, str(error)
     if loop is None:

@@ -16,8 +16,9 @@ from tilewright.compile.host import find_compiler, runner
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.compile.traced import traced_runner
 from tilewright.declare import Config
-from tilewright.errors import InvalidProblem, TilewrightError
+from tilewright.errors import InvalidProblem, TilewrightError, Unsupported
 from tilewright.facts.static import bare_row, static_row
+from tilewright.lab.inspecting import add_instructions
 from tilewright.lab.tracing import count_memory
 from tilewright.lab.verifying import cubin, emulator_run, host_binary
 from tilewright.problem import Problem
@@ -28,6 +29,7 @@ from tilewright.verify.operands import Run, make_operands
 
 Observer = Callable[[Row], None]
 CASES = 3
+TENSOR = "tensor"
 SLOWEST_FLOPS = 5e7
 """FLOP a second below which an emulated kernel is taken to hang: a tenth of the slowest rung's on one core."""
 
@@ -42,8 +44,9 @@ class Plan:
 
 
 def failed(row: Row, error: TilewrightError) -> Row:
-    """`row` with the failure in it; a failure is a result."""
-    row.verified, row.failure, row.verdict = False, error.kind, str(error)
+    """`row` with the failure in it; a failure is a result, but what an architecture cannot run has not failed there."""
+    row.verified = None if isinstance(error, Unsupported) else False
+    row.failure, row.verdict = error.kind, str(error)
     return row
 
 
@@ -70,6 +73,14 @@ def compiled_row(plan: Plan, config: Config) -> Row:
     config.require_arch(plan.arch)
     config.require_problem(plan.problem)
     return static_row(config, plan.problem, plan.arch, cubin(config, plan.problem, plan.arch))
+
+
+def explained_row(plan: Plan, config: Config) -> Row:
+    """`compiled_row` with, for a rung of the tensor track, the instructions that it is made of."""
+    row = compiled_row(plan, config)
+    if config.rung.track == TENSOR:
+        add_instructions(row, config, cubin(config, plan.problem, plan.arch))
+    return row
 
 
 def cases_bytes(problem: Problem) -> int:
@@ -109,7 +120,7 @@ def emulated_ladder(plan: Plan, on_row: Observer) -> Record:
         )
 
     def build(config: Config) -> tuple[Row, Binary | None]:
-        row = attempt(config, plan.problem, lambda: compiled_row(plan, config))
+        row = attempt(config, plan.problem, lambda: explained_row(plan, config))
         if row.failure is not None:
             return row, None
         count_memory(row, config)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from tilewright.arch import ARCHS, archs_with
 from tilewright.declare import Rung, Search, Step, all_rungs, enumerate_configs, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes
 from tilewright.lab.output import print_json, standard_output
@@ -29,6 +30,9 @@ def show_rungs(query: str | None, *, as_json: bool) -> int:
         line = Text(f"{step.name:<20}", style="bold").append(f"  {beside}", style="cyan not bold")
         console.print(line, soft_wrap=True)
         console.print(Text(f"  {step.summary}", style="dim"), soft_wrap=True)
+        if isinstance(step, Rung) and (needs := _special_needs(step)):
+            able = ", ".join(archs_with(step.requires.features))
+            console.print(Text(f"  needs {', '.join(needs)}: for {able} alone", style="yellow"), soft_wrap=True)
         if query is not None:
             _print_lesson(console, step)
             if isinstance(step, Rung):
@@ -36,6 +40,11 @@ def show_rungs(query: str | None, *, as_json: bool) -> int:
             else:
                 _print_space(console, step)
     return 0
+
+
+def _special_needs(rung: Rung) -> list[str]:
+    """Features that the rung needs and not every architecture here has."""
+    return sorted(f for f in rung.requires.features if any(f not in arch.features for arch in ARCHS.values()))
 
 
 def described(step: Rung | Search) -> dict[str, Any]:
@@ -54,6 +63,8 @@ def described(step: Rung | Search) -> dict[str, Any]:
     return {
         **words,
         "kernel": step.entry,
+        "features": sorted(step.requires.features),
+        "archs": archs_with(step.requires.features),
         "config": rung_config(step).constants,
         "params": {p.name: {"default": p.default, "values": p.values, "doc": p.doc} for p in step.params},
         "rules": [{"kind": r.kind, "expr": r.expr.text, "reason": r.reason} for r in step.rules],

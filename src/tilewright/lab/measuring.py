@@ -20,7 +20,7 @@ from tilewright.lab.ladder import (
     attempt,
     cases_at_size,
     cases_bytes,
-    compiled_row,
+    explained_row,
     failed,
     judged,
     require_memory,
@@ -63,7 +63,7 @@ def measured_ladder(
     require_memory(plan.problem, cases_bytes(plan.problem), host_free_bytes(), "host")
     record = Record(command="ladder", environment={})
     on_status(f"compiling {len(plan.configs)} rungs for {plan.arch.name}")
-    rows = in_parallel(lambda c: attempt(c, plan.problem, lambda: compiled_row(plan, c)), plan.configs)
+    rows = in_parallel(lambda c: attempt(c, plan.problem, lambda: explained_row(plan, c)), plan.configs)
     on_status("computing the reference in float64")
     cases = cases_at_size(plan.problem)
     for config, row in zip(plan.configs, rows, strict=True):

@@ -7,6 +7,7 @@ import itertools
 from rich.text import Text
 
 from tilewright.declare import Config, all_rungs
+from tilewright.emulator.findings import NOTHING_FOUND
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import InvalidConfig
 from tilewright.facts.static import bare_row
@@ -63,7 +64,7 @@ def _findings(config: Config, problem: Problem, schedule: str, seed: int) -> lis
 def _row(config: Config, problem: Problem, label: str, found: list[str]) -> Row:
     row = bare_row(config, problem)
     row.backend, row.verified = label, not found
-    row.verdict = found[0] if found else "no race, uninitialised read or misplaced access"
+    row.verdict = found[0] if found else NOTHING_FOUND
     if found:
         row.failure, row.findings = FAILURE, found
     return row
@@ -71,6 +72,6 @@ def _row(config: Config, problem: Problem, label: str, found: list[str]) -> Row:
 
 def _lines(found: list[str], problems: int) -> list[Text]:
     if not found:
-        return [Text(f"    ✓ no race, uninitialised read or misplaced access on {problems} problems", style="green")]
+        return [Text(f"    ✓ {NOTHING_FOUND} on {problems} problems", style="green")]
     more = [Text(f"    … and {len(found) - MOST_SHOWN} more", style="dim")] if len(found) > MOST_SHOWN else []
     return [*(Text(f"    ✗ {text}", style="red") for text in found[:MOST_SHOWN]), *more]

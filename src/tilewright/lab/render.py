@@ -1,16 +1,14 @@
-"""Rows as a person reads them in a terminal: one line of figures, one line saying what the rung teaches."""
+"""What is said of a row in a terminal, figure by figure, and which figures each kind of run has as columns."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
+from tilewright.errors import Unsupported
 from tilewright.record import Ratio, Record, Row, recorded_best
+
+UNSUPPORTED = Unsupported.__name__
 
 
 @dataclass(frozen=True)
@@ -43,16 +41,51 @@ def _optional(value: float | None, form: str, scale: float = 1.0) -> str:
 
 
 def _verified(row: Row) -> str:
+    if row.failure == UNSUPPORTED:
+        return "– skipped"
     return {None: "", True: "✓ exact", False: f"✗ {row.failure}"}[row.verified]
 
 
 def _registers(row: Row) -> str:
     spilled = f" +{row.spill_bytes} B spilled" if row.spill_bytes else ""
-    return "" if row.registers is None else f"{row.registers}{spilled}"
+    by_role = "".join(f"{'/' if at else ': '}{role['registers']}" for at, role in enumerate(row.roles or []))
+    return "" if row.registers is None else f"{row.registers}{by_role}{spilled}"
 
 
 def _ratio(row: Row) -> str:
     return "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
+
+
+INSTRUCTIONS = {
+    "ceiling_ffma": "FFMA",
+    "ceiling_wmma": "WMMA",
+    "ceiling_mma_sync": "mma.sync",
+    "ceiling_wgmma": "wgmma",
+    "ceiling_wgmma_tf32": "TF32 wgmma",
+}
+"""What a compute ceiling is of."""
+TENSOR_KINDS = ("HMMA", "HGMMA", "LDSM", "STSM", "LDGSTS", "UTMALDG", "UTMASTG")
+
+
+def _tensor_instructions(row: Row) -> str:
+    """What a rung of the tensor track is made of: in its loops for a step along K, and beside them in brackets."""
+    in_loops = dict(row.sass or {})
+    elsewhere: dict[str, int | float] = {}
+    for role in row.roles or []:
+        in_loops |= {kind: count for kind, count in role["loop"].items() if kind not in in_loops}
+        elsewhere |= role["elsewhere"]
+    beside = _told({kind: count for kind, count in elsewhere.items() if kind not in in_loops})
+    return _told(in_loops) + (f" ({beside})" if beside else "")
+
+
+def _told(counts: dict[str, int | float]) -> str:
+    return ", ".join(f"{kind} {count:g}" for kind, count in counts.items() if kind.partition(".")[0] in TENSOR_KINDS)
+
+
+def _shared(row: Row) -> str:
+    if row.smem_bytes is None:
+        return ""
+    return f"{row.smem_bytes / 1024:g} KiB" + (f" in {row.stages}" if row.stages and row.stages > 1 else "")
 
 
 NAME = Column("rung", 20, lambda r: r.rung, "bold")
@@ -74,10 +107,23 @@ TIMES = (
     Column("TFLOP/s", 8, lambda r: _optional(r.tflops, "{:.2f}")),
 )
 OF_BASELINE = Column("% of cuBLAS\n[95% interval]", 19, _ratio)
-OF_PEAK = (
-    Column("% of FP32\npeak", 9, lambda r: "" if r.fraction_of_peak is None else percent(r.fraction_of_peak)),
-    Column("× the rung\nbelow", 10, lambda r: _optional(r.gain_over_below, "{:.2f}")),
+OF_PEAK = Column("% of FP32\npeak", 9, lambda r: "" if r.fraction_of_peak is None else percent(r.fraction_of_peak))
+GAIN = Column("× the rung\nbelow", 10, lambda r: _optional(r.gain_over_below, "{:.2f}"))
+TENSOR_RESOURCES = (
+    Column("registers:\nby role", 12, _registers),
+    RESOURCES[1],
+    Column("shared memory\nin stages", 13, _shared),
+    Column("instructions a K-tile\n(beside the loops)", 40, _tensor_instructions, "dim"),
 )
+
+
+def ceiling_column(ceiling: Row) -> Column:
+    """TFLOP/s as a share of what the card was measured to do at most."""
+
+    def say(row: Row) -> str:
+        return "" if row.tflops is None or not ceiling.tflops else percent(row.tflops / ceiling.tflops)
+
+    return Column(f"% of measured\n{INSTRUCTIONS[ceiling.rung]}", 13, say)
 
 
 def recorded_column(records: Sequence[Record]) -> Column:
@@ -95,115 +141,15 @@ def recorded_column(records: Sequence[Record]) -> Column:
     return Column("recorded elsewhere,\nnot this run", 38, say, "dim")
 
 
-def emulator_columns(records: Sequence[Record]) -> tuple[Column, ...]:
-    """What the emulator can say, and beside it what was recorded on a card."""
-    return (NAME, VERIFIED, *COUNTS, *TRACED, *RESOURCES, recorded_column(records))
+def emulator_columns(records: Sequence[Record], *, tensor: bool = False) -> tuple[Column, ...]:
+    """What the emulator can say, and beside it what was recorded on a card; more of rungs of the `tensor` track."""
+    resources = TENSOR_RESOURCES if tensor else RESOURCES
+    return (NAME, VERIFIED, *COUNTS, *TRACED, *resources, recorded_column(records))
 
 
-def gpu_columns(*, with_baseline: bool) -> tuple[Column, ...]:
-    """What a GPU run says; without a baseline it compares with none."""
-    return (NAME, VERIFIED, *TIMES, *((OF_BASELINE,) if with_baseline else ()), *OF_PEAK, *RESOURCES)
-
-
-def heading_lines(columns: Sequence[Column], width: int = 1000) -> list[Text]:
-    """The two heading lines of the columns that fit the width."""
-    lines = []
-    columns = columns[: fitting(columns, width)]
-    for index in (0, 1):
-        cells = []
-        for column in columns:
-            parts = column.heading.split("\n")
-            cells.append(_cell(column, parts[index - 2 + len(parts)] if index - 2 + len(parts) >= 0 else ""))
-        lines.append(Text("  ".join(cells).rstrip(), style="cyan"))
-    return lines
-
-
-def _cell(column: Column, text: str) -> str:
-    return text.ljust(column.width) if column in (NAME, VERIFIED) or column.style == "dim" else text.rjust(column.width)
-
-
-def fitting(columns: Sequence[Column], width: int) -> int:
-    """How many of the columns stand side by side in `width` characters."""
-    used = 0
-    for count, column in enumerate(columns):
-        used += column.width + 2
-        if used - 2 > width:
-            return max(count, 2)
-    return len(columns)
-
-
-def row_lines(columns: Sequence[Column], row: Row, width: int = 1000) -> list[Text]:
-    """A row's figures, then those that don't fit the width, then its lesson, or what went wrong with it."""
-    line = Text()
-    fit = fitting(columns, width)
-    for column in columns[:fit]:
-        style = column.style
-        if column is VERIFIED and row.verified is not None:
-            style = "green" if row.verified else "bold red"
-        line.append(_cell(column, column.say(row)) + "  ", style)
-    line.rstrip()
-    lines = [line]
-    more = [f"{' '.join(c.heading.split())}: {said}" for c in columns[fit:] if (said := c.say(row))]
-    lines += _wrapped("; ".join(more), width, "dim")
-    if row.failure is not None:
-        lines += _wrapped(row.verdict or row.failure, width, "red")
-    elif row.summary is not None:
-        lines += _wrapped(row.summary, width, "dim italic")
-    return lines
-
-
-def _wrapped(words: str, width: int, style: str) -> list[Text]:
-    """Words indented and broken between words."""
-    lines = textwrap.wrap(words, max(width, 20), initial_indent="  ", subsequent_indent="  ")
-    return [Text(line, style=style) for line in lines]
-
-
-class RowPrinter:
-    """Prints rows as they come; a row that comes again replaces its earlier self while the table is open.
-
-    On a terminal the table is live. Elsewhere each row is printed once, in its final form, when the table closes, or
-    at once where `final` says that rows don't come again.
-    """
-
-    def __init__(self, console: Console, columns: Sequence[Column], *, final: bool) -> None:
-        self._console, self._columns, self._final = console, columns, final
-        self._rows: dict[str, Row] = {}
-        self._status = ""
-        self._width = console.width if console.is_terminal else 1000
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not final else None
-
-    def __enter__(self) -> RowPrinter:
-        if self._live is not None:
-            self._live.__enter__()
-        else:
-            self._console.print(*heading_lines(self._columns, self._width), sep="\n", soft_wrap=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self.status("")
-            self._live.__exit__(None, None, None)
-        elif not self._final:
-            for row in self._rows.values():
-                self._console.print(*row_lines(self._columns, row, self._width), sep="\n", soft_wrap=True)
-
-    def row(self, row: Row) -> None:
-        """Show `row`, in place of an earlier one of the same rung."""
-        self._rows[row.rung] = row
-        if self._final:
-            self._console.print(*row_lines(self._columns, row, self._width), sep="\n", soft_wrap=True)
-        self._refresh()
-
-    def status(self, text: str) -> None:
-        """One line below the table that says what is going on; shown on a terminal only."""
-        self._status = text
-        self._refresh()
-
-    def _refresh(self) -> None:
-        if self._live is not None:
-            lines = heading_lines(self._columns, self._width)
-            for row in self._rows.values():
-                lines += row_lines(self._columns, row, self._width)
-            if self._status:
-                lines.append(Text(self._status, style="yellow"))
-            self._live.update(Text("\n").join(lines), refresh=True)
+def gpu_columns(*, with_baseline: bool, tensor: bool = False, ceiling: Row | None = None) -> tuple[Column, ...]:
+    """What a GPU run says; without a baseline it compares with none, nor with a `ceiling` where none is recorded."""
+    shares = [*([OF_BASELINE] if with_baseline else []), *([] if tensor else [OF_PEAK])]
+    if ceiling is not None:
+        shares.append(ceiling_column(ceiling))
+    return (NAME, VERIFIED, *TIMES, *shares, GAIN, *(TENSOR_RESOURCES if tensor else RESOURCES))

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.emulator.findings import NOTHING_FOUND
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import InvalidInput, LaunchFailed
@@ -81,7 +82,7 @@ def _print_findings(console: Console, trace: Trace, failure: LaunchFailed | None
     if failure is not None:
         console.print(Text(f"✗ {failure.kind}: {failure}", style="red"), soft_wrap=True)
     elif not trace.findings:
-        console.print(Text("✓ no race, uninitialised read or misplaced access", style="green"))
+        console.print(Text(f"✓ {NOTHING_FOUND}", style="green"))
 
 
 def _json(kernel: OwnKernel, trace: Trace, failure: LaunchFailed | None) -> dict[str, object]:

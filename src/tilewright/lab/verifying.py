@@ -86,7 +86,7 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 def problems_for(config: Config) -> list[Problem]:
     """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
     requires = config.rung.requires
-    kinds = covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes)
+    kinds = [*covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes), *requires.also]
     return problem_set(
         guarded=config.rung.unguarded_when is not None,
         tile=config.tile,

@@ -1,6 +1,6 @@
-"""What a kernel is compared with: cuBLAS in IEEE float32, or on 16-bit elements with float32 sums.
+"""What a kernel is compared with: cuBLAS in IEEE float32, in TF32, or on 16-bit elements with float32 sums.
 
-Owns the choice of library, what a baseline can do, and the proof that TF32 is off. The calls themselves are
+Owns the choice of library, what a baseline can do, and the proof that TF32 is off or on. The calls themselves are
 in `baseline_torch` and `baseline_cublas`; nothing here is timed.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import InvalidProblem, Missing, WrongResult
-from tilewright.problem import Problem
+from tilewright.problem import Problem, storage_dtype
 from tilewright.run.protocol import Backend, Memory
 
 HOW_TO = (
@@ -67,7 +67,7 @@ def told(baseline: Baseline | None) -> str | None:
 
 def check_problem(problem: Problem, dtypes: Sequence[str] = ("float32",)) -> None:
     """Raises InvalidProblem unless a plain cuBLAS product computes all of the problem, in one of the types."""
-    if problem.dtype not in dtypes or problem.out_dtype != problem.dtype:
+    if problem.dtype not in dtypes or problem.out_dtype != storage_dtype(problem.dtype):
         raise InvalidProblem(
             f"dtype={problem.dtype}, out_dtype={problem.out_dtype}: the baseline takes {', '.join(dtypes)}, "
             "the result in the operands' type"
@@ -85,7 +85,7 @@ def prove_ieee(baseline: Baseline, backend: Backend, stream: Any) -> None:
     26 MB. Raises WrongResult at the first difference.
     """
     for size in PROOF_SIZES:
-        halves = (1024.5 + np.arange(size * size, dtype=np.float32) % 1024).reshape(size, size)
+        halves = _halves(size)
         identity = np.eye(size, dtype=np.float32)
         for a, b in ((halves, identity), (identity, halves)):
             got = _product(baseline, backend, stream, a, b)
@@ -98,14 +98,34 @@ def prove_ieee(baseline: Baseline, backend: Backend, stream: Any) -> None:
                 )
 
 
+def prove_tf32(baseline: Baseline, backend: Backend, stream: Any) -> None:
+    """The same product once, asked for in TF32, which must change them. Raises WrongResult where it doesn't."""
+    size = PROOF_SIZES[-1]
+    halves = _halves(size)
+    if np.array_equal(_product(baseline, backend, stream, halves, np.eye(size, dtype=np.float32), "tfloat32"), halves):
+        raise WrongResult(
+            f"{baseline.name} {baseline.version}: {halves[0, 0]} · 1 came back exact at {size}×{size}×{size}: it does "
+            "not multiply in TF32, so a kernel that does cannot be held against it; unset NVIDIA_TF32_OVERRIDE"
+        )
+
+
+def _halves(size: int) -> npt.NDArray[np.float32]:
+    return (1024.5 + np.arange(size * size, dtype=np.float32) % 1024).reshape(size, size)
+
+
 def _product(
-    baseline: Baseline, backend: Backend, stream: Any, a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]
+    baseline: Baseline,
+    backend: Backend,
+    stream: Any,
+    a: npt.NDArray[np.float32],
+    b: npt.NDArray[np.float32],
+    dtype: str = "float32",
 ) -> npt.NDArray[np.float32]:
     size = a.shape[0]
     operands = [_upload(backend, label, host) for label, host in (("A", a), ("B", b), ("D", np.full_like(a, np.nan)))]
     backend.synchronize()
     a_addr, b_addr, d_addr = (memory.address for memory in operands)
-    baseline.gemm(Problem(m=size, n=size, k=size), a_addr, b_addr, 0, d_addr, stream)
+    baseline.gemm(Problem(m=size, n=size, k=size, dtype=dtype), a_addr, b_addr, 0, d_addr, stream)
     stream.sync()
     return backend.download(operands[2])[: a.nbytes].view(np.float32).reshape(size, size)
 

@@ -18,12 +18,12 @@ from tilewright.measure.baseline import check_problem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 OP_N, OP_T = 0, 1
-DEFAULT_MATH = 0
+DEFAULT_MATH, TF32_MATH = 0, 3
 
 
 @dataclass(frozen=True, slots=True)
 class CublasApi:
-    """The three cuBLAS calls needed, with the arguments of the C interface, and how to put a handle on a stream."""
+    """The cuBLAS calls needed, with the arguments of the C interface, and how to put a handle on a stream."""
 
     library: str
     version: str
@@ -32,10 +32,11 @@ class CublasApi:
     sgemm: Callable[..., None]
     sgemm_strided_batched: Callable[..., None]
     sgeam: Callable[..., None]
+    set_math_mode: Callable[[int, int], None]
 
 
 class CublasBaseline:
-    """cublasSgemm, or its strided batch. See `Baseline`.
+    """cublasSgemm, or its strided batch, in IEEE float32 or in TF32. See `Baseline`.
 
     A row-major matrix is its transpose read column-major, so Dᵀ = op(B)ᵀ · op(A)ᵀ is asked for, with A and B
     exchanged and no transposition of their own.
@@ -48,7 +49,8 @@ class CublasBaseline:
 
     def gemm(self, problem: Problem, a_addr: int, b_addr: int, c_addr: int, d_addr: int, stream: Any) -> None:
         """See `Baseline.gemm`."""
-        check_problem(problem)
+        check_problem(problem, ("float32", "tfloat32"))
+        self._api.set_math_mode(self._api.handle, TF32_MATH if problem.dtype == "tfloat32" else DEFAULT_MATH)
         with self._api.on_stream(stream):
             if problem.reads_c and c_addr != d_addr:
                 self._copy_c(problem, c_addr, d_addr)
@@ -82,7 +84,6 @@ def open_cupy() -> CublasBaseline:
         cublas = cupy.cuda.cublas
         cupy.cuda.runtime.getDeviceCount()
         handle = cublas.create()
-        cublas.setMathMode(handle, DEFAULT_MATH)
         version = f"cupy {cupy.__version__}, cuBLAS {cublas.getVersion(handle)}"
     except Exception as error:  # ImportError, or CuPy's own errors for a missing library or driver
         raise _missing("cupy", error) from error
@@ -96,7 +97,7 @@ def open_cupy() -> CublasBaseline:
         wrapped: AbstractContextManager[Any] = streams[key]
         return wrapped
 
-    calls = (cublas.sgemm, cublas.sgemmStridedBatched, cublas.sgeam)
+    calls = (cublas.sgemm, cublas.sgemmStridedBatched, cublas.sgeam, cublas.setMathMode)
     return CublasBaseline(CublasApi("cupy", version, handle, on_stream, *calls))
 
 
@@ -106,7 +107,6 @@ def open_nvmath() -> CublasBaseline:
         cublas = importlib.import_module("nvmath.bindings.cublas")
         nvmath = importlib.import_module("nvmath")
         handle = cublas.create()
-        cublas.set_math_mode(handle, DEFAULT_MATH)
         version = f"nvmath {nvmath.__version__}, cuBLAS {cublas.get_version(handle)}"
     except Exception as error:  # ImportError, or nvmath's own errors for a missing library or driver
         raise _missing("nvmath", error) from error
@@ -115,7 +115,7 @@ def open_nvmath() -> CublasBaseline:
         cublas.set_stream(handle, int(stream.handle))
         return nullcontext()
 
-    calls = (cublas.sgemm, cublas.sgemm_strided_batched, cublas.sgeam)
+    calls = (cublas.sgemm, cublas.sgemm_strided_batched, cublas.sgeam, cublas.set_math_mode)
     return CublasBaseline(CublasApi("nvmath", version, handle, on_stream, *calls))
 
 

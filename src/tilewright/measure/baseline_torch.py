@@ -1,6 +1,6 @@
 """cuBLAS through PyTorch, on our own device memory.
 
-Owns the tensors that view raw addresses and the local switch to IEEE float32 and to float32 sums; the user's own
+Owns the tensors that view raw addresses and the local switch to IEEE float32, TF32 or float32 sums; the user's own
 precision settings are as before after every call. It allocates no memory but what PyTorch itself keeps for cuBLAS.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +17,7 @@ from tilewright.measure.baseline import check_problem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 MAX_PREPARED = 4096
-VIEWED_AS = {"float32": "<f4", "float16": "<f2", "bfloat16": "<i2"}
+VIEWED_AS = {"float32": "<f4", "tfloat32": "<f4", "float16": "<f2", "bfloat16": "<i2"}
 """Element types as the CUDA array interface spells them, or one of the same size where it has no word."""
 
 
@@ -55,8 +55,7 @@ class TorchBaseline:
                 self._prepared.clear()
             prepared = self._prepared[key] = self._prepare(*key)
         torch_stream, call = prepared
-        precision = ieee_precision if problem.dtype == "float32" else float32_sums
-        with precision(self._torch), self._torch.cuda.stream(torch_stream):
+        with precision_for(problem.dtype, self._torch), self._torch.cuda.stream(torch_stream):
             call()
 
     def _prepare(
@@ -77,7 +76,8 @@ class TorchBaseline:
         tensor = self._torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
         if tensor.data_ptr() != address:
             raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
-        return tensor if problem.dtype == "float32" else tensor.view(getattr(self._torch, problem.dtype))
+        element = problem.storage_dtype(operand)
+        return tensor if element == "float32" else tensor.view(getattr(self._torch, element))
 
 
 def array_interface(problem: Problem, operand: str, address: int) -> dict[str, Any]:
@@ -99,9 +99,16 @@ def array_interface(problem: Problem, operand: str, address: int) -> dict[str, A
     }
 
 
+def precision_for(dtype: str, torch: Any) -> AbstractContextManager[None]:
+    """Products of `dtype` as they are meant inside, the user's settings before and after."""
+    if dtype in ("float32", "tfloat32"):
+        return float32_precision(torch, tf32=dtype == "tfloat32")
+    return float32_sums(torch)
+
+
 @contextmanager
-def ieee_precision(torch: Any) -> Iterator[None]:
-    """float32 products without TF32 inside, the user's settings before and after.
+def float32_precision(torch: Any, *, tf32: bool) -> Iterator[None]:
+    """float32 products in TF32 or in IEEE float32 inside, the user's settings before and after.
 
     PyTorch has an older and a newer switch, and refuses to read the older once the newer alone was used; so
     the older is asked first, and the newer is touched only after such a refusal.
@@ -110,18 +117,18 @@ def ieee_precision(torch: Any) -> Iterator[None]:
     try:
         allowed = matmul.allow_tf32
     except RuntimeError:
-        with _newer_switch(matmul):
+        with _newer_switch(matmul, "tf32" if tf32 else "ieee"):
             yield
         return
-    if not allowed:
+    if allowed == tf32:
         yield
         return
     general = torch.get_float32_matmul_precision()
-    matmul.allow_tf32 = False
+    matmul.allow_tf32 = tf32
     try:
         yield
     finally:
-        matmul.allow_tf32 = True
+        matmul.allow_tf32 = allowed
         if general == "medium":
             torch.set_float32_matmul_precision(general)
 
@@ -144,9 +151,9 @@ def float32_sums(torch: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _newer_switch(matmul: Any) -> Iterator[None]:
+def _newer_switch(matmul: Any, precision: str) -> Iterator[None]:
     before = matmul.fp32_precision
-    matmul.fp32_precision = "ieee"
+    matmul.fp32_precision = precision
     try:
         yield
     finally:

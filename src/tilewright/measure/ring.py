@@ -92,7 +92,7 @@ def _operand_set(problem: Problem, gpu: CudaBackend, slot: int) -> Addresses:
     for operand in "abcd":
         if operand == "c" and not problem.reads_c:
             continue
-        count, dtype = problem.total_extent(operand), problem.dtype if operand in "ab" else problem.out_dtype
+        count, dtype = problem.total_extent(operand), problem.storage_dtype(operand)
         memory = gpu.alloc(count * ITEMSIZE_BYTES[dtype], label=operand.upper())
         if operand != "d":
             host = (rng.random(count, np.float32) * 2 - 1).astype(np.dtype(dtype))

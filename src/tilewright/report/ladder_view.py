@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.lab.render import percent
-from tilewright.record import Row, ceiling
+from tilewright.lab.render import INSTRUCTIONS, percent
+from tilewright.record import Row, compute_ceiling
 from tilewright.report.html import Html, joined, tag
 from tilewright.report.parts import failed, figure, folded, full, heading_of, sheet, spread, taken, time, verification
 from tilewright.report.reading import Source
@@ -20,6 +20,7 @@ LEAD = (
 )
 
 
+RESOURCES = ("registers", "spilled bytes", "occupancy", "shared bytes a CTA", "stages")
 WHOLE_ROWS = 4
 """A record of fewer rows is of one rung, not of a ladder."""
 
@@ -89,37 +90,42 @@ def _drawn(row: Row, scale: Scale) -> Html:
 
 def _tables(source: Source, sources: Sequence[Source]) -> Html:
     rows = source.record.rows
-    ffma = ceiling((each.record for each in sources), source.device, "ceiling_ffma")
-    most_tflops = None if ffma is None else ffma.tflops
+    dtype = str(rows[0].problem.get("dtype", "float32")) if rows else "float32"
+    most = compute_ceiling((each.record for each in sources), source.device, dtype)
+    most_tflops, of_peak = None if most is None else most.tflops, dtype == "float32"
     speeds = (
         "rung",
         "time",
         "TFLOP/s",
         "% of cuBLAS [95% interval]",
-        "% of FP32 peak",
-        "% of measured FFMA",
+        *(["% of FP32 peak"] if of_peak else []),
+        f"% of measured {'compute ceiling' if most is None else INSTRUCTIONS[most.rung]}",
         "× the rung below",
     )
-    builds = ("rung", "what it teaches", "verified", "registers", "spilled bytes", "occupancy", "shared bytes a CTA")
+    builds = ("rung", "what it teaches", "verified", *RESOURCES)
     return joined(
         [
-            sheet("Speed", speeds, [_speed(row, most_tflops) for row in rows]),
+            sheet("Speed", speeds, [_speed(row, most_tflops, of_peak=of_peak) for row in rows]),
             sheet("Build and verification", builds, [_build(row) for row in rows]),
         ]
     )
 
 
-def _speed(row: Row, most_tflops: float | None) -> tuple[str, ...]:
-    of_ffma = None if most_tflops is None or row.tflops is None else row.tflops / most_tflops
+def _speed(row: Row, most_tflops: float | None, *, of_peak: bool) -> tuple[str, ...]:
+    of_most = None if most_tflops is None or row.tflops is None else row.tflops / most_tflops
     return (
         full(row),
         time(row),
         figure(row.tflops, "{:.2f}"),
         "" if row.ratio_to_baseline is None else spread(row.ratio_to_baseline, unit=""),
-        "" if row.fraction_of_peak is None else percent(row.fraction_of_peak),
-        "" if of_ffma is None else percent(of_ffma),
+        *([_share(row.fraction_of_peak)] if of_peak else []),
+        _share(of_most),
         figure(row.gain_over_below, "{:.2f}"),
     )
+
+
+def _share(fraction: float | None) -> str:
+    return "" if fraction is None else percent(fraction)
 
 
 def _build(row: Row) -> tuple[str, ...]:
@@ -127,8 +133,9 @@ def _build(row: Row) -> tuple[str, ...]:
         full(row),
         row.summary or "",
         verification(row),
-        figure(row.registers),
+        figure(row.registers) + "".join(f", {role['role']} {role['registers']}" for role in row.roles or []),
         figure(row.spill_bytes),
         figure(row.occupancy, "{:.1f}%", 100),
         figure(row.smem_bytes),
+        figure(row.stages),
     )

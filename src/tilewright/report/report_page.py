@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tilewright.lab.render import percent
+from tilewright.lab.render import UNSUPPORTED, percent
 from tilewright.record import Row
 from tilewright.report import (
     environment_view,
@@ -98,7 +98,7 @@ def _tiles(sources: Sequence[Source]) -> list[Html]:
     tiles = [_best_tile(size, climbed) for size in _sizes(climbed)]
     gains = [_gain_tile(source) for source in ladders]
     verified = sum(row.verified is True for row in rows)
-    failed = sum(row.failure is not None for row in rows)
+    failed = sum(row.failure not in (None, UNSUPPORTED) for row in rows)
     outcomes = [row.outcome for row in rows if row.outcome is not None]
     return [
         *tiles[:2],

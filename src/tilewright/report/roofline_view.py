@@ -26,10 +26,14 @@ HEIGHT_PX = 360
 
 def roofline_part(source: Source, sources: Sequence[Source]) -> Html:
     """One ladder record under the measured roofs of its card; nothing where no row says what it requests."""
-    roofs = roofs_of(source.device, sources)
+    dtype = str(source.record.rows[0].problem.get("dtype", "float32")) if source.record.rows else "float32"
+    roofs = roofs_of(source.device, sources, dtype)
     if roofs is None:
-        return tag("p", f"{source.name}: no ceilings of {source.device} among these records, so no roofs are drawn.")
-    points = points_of([row for row in source.record.rows if row.problem.get("dtype") == "float32"], roofs)
+        missing = (
+            f"{source.name}: no ceilings of {source.device} among these records for {dtype}, so no roofs are drawn."
+        )
+        return tag("p", missing)
+    points = points_of([row for row in source.record.rows if row.problem.get("dtype", "float32") == dtype], roofs)
     if not points:
         return Html()
     drawn = tag("figure", _plot(source, points, roofs), _legend(roofs))
@@ -39,10 +43,10 @@ def roofline_part(source: Source, sources: Sequence[Source]) -> Html:
 
 
 def _plot(source: Source, points: Sequence[Point], roofs: Roofs) -> Html:
-    ridge = roofs.ffma_tflops / roofs.dram_tb_per_s
+    ridge = roofs.compute_tflops / roofs.dram_tb_per_s
     intensities = [ridge / 16, ridge, *(p.flop_per_byte for p in points)]
     x = Scale(min(intensities) / 2, max(intensities) * 4, log=True)
-    y = Scale(min(roofs.dram_tflops(x.low), *(p.tflops for p in points)) / 2, roofs.ffma_tflops * 2, log=True)
+    y = Scale(min(roofs.dram_tflops(x.low), *(p.tflops for p in points)) / 2, roofs.compute_tflops * 2, log=True)
     named = [Named(short(p.row), x.at(p.flop_per_byte), 100 - y.at(p.tflops)) for p in points]
     marks = [
         mark("diamond" if p.above_dram else "circle", at.x, at.y, "called" if p.above_dram else "point", _told(p))
@@ -55,7 +59,7 @@ def _plot(source: Source, points: Sequence[Point], roofs: Roofs) -> Html:
     content = [*drawn, *_strokes(baseline), *marks, *names]
     above = [full(p.row) for p in points if p.above_dram]
     said = f"Above the DRAM roof: {', '.join(above)}." if above else "No point is above the DRAM roof."
-    described = f"{len(points)} points under a DRAM, an L2 and an FFMA roof, on logarithmic axes. {said}"
+    described = f"{len(points)} points under the DRAM, L2 and {roofs.compute} roofs, on logarithmic axes. {said}"
     axes = (Axis(x, "FLOP per requested byte"), Axis(y, "TFLOP/s"))
     return plot(f"{source.ident}-roof", f"Roofline, {heading_of(source)}", described, axes, content, HEIGHT_PX)
 
@@ -69,12 +73,12 @@ def _roof_lines(x: Scale, y: Scale, roofs: Roofs) -> dict[str, Segment]:
     lines = {}
     for tb_per_s, class_ in ((roofs.dram_tb_per_s, "roof dram"), (roofs.l2_tb_per_s, "roof l2")):
         start = max(x.low, y.low / tb_per_s)
-        ridge = roofs.ffma_tflops / tb_per_s
-        ends = ((start, tb_per_s * start), (ridge, roofs.ffma_tflops))
+        ridge = roofs.compute_tflops / tb_per_s
+        ends = ((start, tb_per_s * start), (ridge, roofs.compute_tflops))
         (x1, y1), (x2, y2) = ((x.at(a), 100 - y.at(b)) for a, b in ends)
         lines[class_] = (x1, y1, x2, y2)
-    top = 100 - y.at(roofs.ffma_tflops)
-    return {**lines, "roof ffma": (x.at(roofs.ffma_tflops / roofs.l2_tb_per_s), top, 100.0, top)}
+    top = 100 - y.at(roofs.compute_tflops)
+    return {**lines, "roof compute": (x.at(roofs.compute_tflops / roofs.l2_tb_per_s), top, 100.0, top)}
 
 
 def _baseline(source: Source, y: Scale) -> list[Named]:
@@ -93,7 +97,7 @@ def _legend(roofs: Roofs) -> Html:
     entries = (
         ("roof dram", f"DRAM read {roofs.dram_tb_per_s:.2f} TB/s"),
         ("roof l2", f"L2 read {roofs.l2_tb_per_s:.2f} TB/s"),
-        ("roof ffma", f"FFMA {roofs.ffma_tflops:.1f} TFLOP/s"),
+        ("roof compute", f"{roofs.compute} {roofs.compute_tflops:.1f} TFLOP/s"),
     )
     lines = [
         tag("span", tag("svg", line(0, 50, 100, 50, kind), width="34", height="10", aria_hidden="true"), text)
@@ -154,9 +158,9 @@ def _ceiling(row: Row, source: Source) -> tuple[str, ...]:
     per_clock = bytes_per_sm_clock(row, source.record) if "measurement" in source.record.environment else None
     return (
         row.rung.removeprefix("ceiling_"),
-        row.summary or "",
+        row.summary or "" if row.failure is None else f"{row.summary}; not here: {row.verdict}",
         time(row),
-        rate(row) if row.tflops is not None or row.tb_per_s is not None else "",
+        rate(row),
         "" if row.fraction_of_peak is None else percent(row.fraction_of_peak),
         "" if per_clock is None else f"{per_clock:.1f}",
     )

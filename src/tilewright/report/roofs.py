@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import TilewrightError
 from tilewright.facts.roofline import MIB, Card, roofline
+from tilewright.lab.render import INSTRUCTIONS
 from tilewright.problem import Problem
-from tilewright.record import Row, ceiling
+from tilewright.record import Row, ceiling, compute_ceiling
 from tilewright.report.reading import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """What a card was measured to do at most, in TB/s and TFLOP/s."""
+    """What a card was measured to do at most, in TB/s and TFLOP/s; `compute` says by which instruction."""
 
     dram_tb_per_s: float
     l2_tb_per_s: float
-    ffma_tflops: float
+    compute_tflops: float
+    compute: str
 
     def dram_tflops(self, flop_per_byte: float) -> float:
         """What DRAM allows at an intensity, if every byte came from there."""
@@ -45,15 +47,16 @@ class Point:
     above_l2: bool
 
 
-def roofs_of(device: str, sources: Sequence[Source]) -> Roofs | None:
-    """The newest recorded ceilings of the device, or None where one is missing."""
+def roofs_of(device: str, sources: Sequence[Source], dtype: str) -> Roofs | None:
+    """The newest recorded ceilings of the device for elements of `dtype`, or None where one is missing."""
     records = [source.record for source in sources]
-    dram, l2, ffma = (ceiling(records, device, f"ceiling_{name}") for name in ("dram_read", "l2_read", "ffma"))
-    if dram is None or l2 is None or ffma is None:
+    dram, l2 = (ceiling(records, device, f"ceiling_{name}") for name in ("dram_read", "l2_read"))
+    compute = compute_ceiling(records, device, dtype)
+    if dram is None or l2 is None or compute is None:
         return None
-    if dram.tb_per_s is None or l2.tb_per_s is None or ffma.tflops is None:
+    if dram.tb_per_s is None or l2.tb_per_s is None or compute.tflops is None:
         return None
-    return Roofs(dram.tb_per_s, l2.tb_per_s, ffma.tflops)
+    return Roofs(dram.tb_per_s, l2.tb_per_s, compute.tflops, INSTRUCTIONS[compute.rung])
 
 
 def points_of(rows: Sequence[Row], roofs: Roofs) -> list[Point]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
-from tilewright.lab.render import duration, percent, share
-from tilewright.record import Record, Row, ceiling
+from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
+from tilewright.record import Record, Row, compute_ceiling
 
 PART_ROWS = 3
 """A record of no more rows than this is of one rung, not of a ladder."""
@@ -25,19 +25,24 @@ def caption(record: Record) -> str:
     )
 
 
-def ladder_table(record: Record, ffma: Row | None = None) -> str:
-    """One ladder record as a Markdown table with its caption; beside the peak the measured `ffma` ceiling, if any."""
-    of_peak = record.rows[0].problem.get("dtype", "float32") == "float32"
-    most_tflops = None if ffma is None or not of_peak else ffma.tflops
-    measured = "" if most_tflops is None else " % of measured FFMA |"
+def ladder_table(record: Record, most: Row | None = None) -> str:
+    """One ladder record as a Markdown table with its caption; beside it the measured compute ceiling `most`, if any."""
+    of_peak = _dtype(record) == "float32"
+    most_tflops = None if most is None else most.tflops
+    instruction = "" if most is None else INSTRUCTIONS[most.rung]
+    measured = "" if most_tflops is None else f" % of measured {instruction} |"
     lines = [
         f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] |"
         f"{' % of FP32 peak |' if of_peak else ''}{measured} × the rung below | registers | occupancy |",
         f"|---|---:|---:|---:|{'---:|' * (of_peak + bool(measured))}---:|---:|---:|",
         *(_line(row, of_peak, most_tflops) for row in record.rows if row.time_us is not None),
     ]
-    taken = "" if most_tflops is None else f" Measured FFMA: {most_tflops:.1f} TFLOP/s."
+    taken = "" if most_tflops is None else f" Measured {instruction}: {most_tflops:.1f} TFLOP/s."
     return "\n".join([*lines, "", caption(record) + taken])
+
+
+def _dtype(record: Record) -> str:
+    return str(record.rows[0].problem.get("dtype", "float32"))
 
 
 def _line(row: Row, of_peak: bool, most_tflops: float | None) -> str:
@@ -70,7 +75,8 @@ def ladder_tables(records: Iterable[Record]) -> str:
     timed = [r for r in known if r.command == "ladder" and any(row.time_us is not None for row in r.rows)]
     timed.sort(key=lambda r: (r.rows[0].track != "simt", len(r.rows) <= PART_ROWS, -r.rows[0].problem["m"]))
     return "\n\n".join(
-        ladder_table(record, ceiling(known, record.environment["device"]["name"], "ceiling_ffma")) for record in timed
+        ladder_table(record, compute_ceiling(known, record.environment["device"]["name"], _dtype(record)))
+        for record in timed
     )
 
 
@@ -80,7 +86,8 @@ def ceilings_table(record: Record) -> str:
     for row in record.rows:
         fraction = "" if row.fraction_of_peak is None else percent(row.fraction_of_peak)
         per_clock = bytes_per_sm_clock(row, record)
-        cells = (f"{row.summary}", rate(row), fraction, "" if per_clock is None else f"{per_clock:.1f}")
+        told = rate(row) if row.failure is None else f"not here: {row.verdict}"
+        cells = (f"{row.summary}", told, fraction, "" if per_clock is None else f"{per_clock:.1f}")
         lines.append(f"| {' | '.join(cells)} |")
     env = record.environment
     taken = f"{env['device']['name']}, {env['date']}, {env['measurement']['rounds']} rounds, commit `{env['commit']}`."

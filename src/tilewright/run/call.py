@@ -16,9 +16,11 @@ from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import Config, Rung, all_rungs, rung_config
 from tilewright.errors import InvalidProblem
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, storage_dtype
 from tilewright.run.args import launch_args
 from tilewright.run.protocol import Backend, Grid, Memory
+
+DTYPES = tuple(dict.fromkeys(storage_dtype(dtype) for dtype in ITEMSIZE_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ def view_of(name: str, array: Any) -> View:
     Raises InvalidProblem unless it is a 2-D float32 matrix with unit stride along the row.
     """
     if isinstance(array, np.ndarray):
-        if array.dtype.byteorder == ">" or array.dtype.name not in ITEMSIZE_BYTES:
-            raise InvalidProblem(f"{name}: dtype={array.dtype}: takes native {', '.join(ITEMSIZE_BYTES)}")
+        if array.dtype.byteorder == ">" or array.dtype.name not in DTYPES:
+            raise InvalidProblem(f"{name}: dtype={array.dtype}: takes native {', '.join(DTYPES)}")
         strides = tuple(s // array.itemsize for s in array.strides)
         view = View(name, array.ctypes.data, array.shape, strides, array.dtype.name, -1, not array.flags.writeable)
     else:
@@ -77,8 +79,8 @@ def _device_view(name: str, array: Any) -> View:
         raise InvalidProblem(
             f"{name}: {type(array).__name__} exports neither DLPack nor a CUDA array: {error}"
         ) from error
-    if seen.dtype is None or seen.dtype.name not in ITEMSIZE_BYTES:
-        raise InvalidProblem(f"{name}: dtype={seen.dtype}: takes {', '.join(ITEMSIZE_BYTES)}")
+    if seen.dtype is None or seen.dtype.name not in DTYPES:
+        raise InvalidProblem(f"{name}: dtype={seen.dtype}: takes {', '.join(DTYPES)}")
     shape = tuple(seen.shape)
     strides = tuple(seen.strides) if seen.strides is not None else (shape[-1], 1)
     return View(name, int(seen.ptr), shape, strides, seen.dtype.name, int(seen.device_id), bool(seen.readonly))

@@ -30,8 +30,8 @@ class EmulatorBackend:
 
     `placement` is the side on which an array borders on unmapped pages: 'end' or 'start'. `workers` OS threads stand
     for SMs, each with one CTA (default: the usable cores). `schedule` orders threads between barriers, and CTAs:
-    'default' ascending, 'reverse', or 'random' by `seed`. `async_completion` says when cp.async copies land: 'latest'
-    (at the wait), 'earliest' (at issue) or 'random'. A launch that takes longer than `timeout_s` is ended.
+    'default' ascending, 'reverse', or 'random' by `seed`. `async_completion` says when cp.async and TMA copies land:
+    'latest' (at the wait), 'earliest' (at issue) or 'random'. A launch that takes longer than `timeout_s` is ended.
 
     Raises InvalidInput for an option that is none of these.
     """

@@ -8,10 +8,10 @@ from typing import Any
 from tilewright.declare.tensor_map import ALIGNMENT_BYTES, TensorMap
 from tilewright.errors import InvalidProblem
 
-# Elements are to arrive bit for bit; the driver's own TFLOAT32 would let the copy round them.
+# Under TFLOAT32 the copy rounds to the nearest TF32 number, ties to even, where wgmma alone would cut elements off.
 DRIVER_DTYPES = {
     "float32": "FLOAT32",
-    "tfloat32": "FLOAT32",
+    "tfloat32": "TFLOAT32",
     "float16": "FLOAT16",
     "bfloat16": "BFLOAT16",
     "uint8": "UINT8",
@@ -74,6 +74,7 @@ def encode_for_emulator(tensor_map: TensorMap, address: int) -> EncodedMap:
         tensor_map.box_cols,
         tensor_map.element_bytes,
         tensor_map.span_bytes,
+        int(tensor_map.dtype == "tfloat32"),
     )
     encoded = EncodedMap()
     encoded.words[: len(words)] = words

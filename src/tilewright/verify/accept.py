@@ -77,8 +77,8 @@ MODES = {
 }
 
 
-MODE_OF = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-"""The mode of a kernel that multiplies elements of this type as they are and accumulates in float32."""
+MODE_OF = {"float32": "fp32", "tfloat32": "tf32_rounded", "float16": "fp16", "bfloat16": "bf16"}
+"""The mode of a kernel that multiplies elements of this type, unrounded for TF32, and accumulates in float32."""
 
 
 def largest_finite(dtype: str) -> float:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from tilewright.errors import InvalidProblem, UnknownName
-from tilewright.problem import Problem
+from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.verify.accept import MODE_OF, Array, BoolArray, Mode, get_mode, largest_finite
 
 GUARD = 64
@@ -32,7 +32,7 @@ Fill = Callable[[Problem, Mode, str, Shape, np.random.Generator], Array]
 
 def front_guard(problem: Problem) -> int:
     """Elements before the data. From an aligned base, the data's address has the problem's alignment and no more."""
-    elements = problem.alignment_bytes // np.dtype(problem.dtype).itemsize
+    elements = problem.alignment_bytes // ITEMSIZE_BYTES[problem.dtype]
     return GUARD + (elements if elements < GUARD else 0)
 
 
@@ -126,7 +126,7 @@ def make_operands(
     fill, limits = DATA[data], get_mode(mode or MODE_OF[problem.dtype])
     flat: dict[str, Array] = {}
     for operand in "abc":
-        dtype = problem.out_dtype if operand == "c" else problem.dtype
+        dtype = problem.storage_dtype(operand)
         pad = CANARY if operand == "c" and in_place else padding
         flat[operand] = np.full(flat_size(problem, operand), _within(dtype, pad), dtype=dtype)
         view = logical_view(problem, operand, flat[operand])
@@ -136,7 +136,7 @@ def make_operands(
     logical_view(problem, "d", d)[...] = poison_array
     bias = None
     if problem.epilogue.needs_bias:
-        bias = fill(problem, limits, "bias", (problem.n,), rng).astype(problem.dtype)
+        bias = fill(problem, limits, "bias", (problem.n,), rng).astype(problem.storage_dtype("a"))
     name = data + (" in place" if in_place else "")
     return Operands(problem, name, flat["a"], flat["b"], flat["c"], flat["c"] if in_place else d, bias, poison_array)
 

@@ -56,8 +56,8 @@ void tilewright_cp_async_arrive(void* mbarrier, int is_expected, const char* fil
 // What the asynchronous proxy may see from now on is what the thread knows to have happened.
 void tilewright_proxy_fence() noexcept;
 
-// Copies of boxes; `map` is as `run/tensor_map.py` encodes it for the emulator. A load counts its bytes in the mbarrier;
-// a wait is for stores, whether for their reads of shared memory or for all of them.
+// Copies of boxes; `map` is as `run/tensor_map.py` encodes it for the emulator. A load counts its bytes in the
+// mbarrier; a wait is for stores, whether for their reads of shared memory or for all of them.
 void tilewright_tma_load(void* smem, const void* map, void* mbarrier, int col, int row, int entry, const char* file,
                          int line) noexcept;
 void tilewright_tma_store(const void* map, const void* smem, int col, int row, int entry, const char* file,

@@ -12,9 +12,12 @@
 #include "named_barriers.hpp"
 #include "observer.hpp"
 #include "ready_queue.hpp"
+#include "register_pool.hpp"
 #include "shared_memory.hpp"
 #include "stacks.hpp"
+#include "tensor_memory.hpp"
 #include "turns.hpp"
+#include "warpgroups.hpp"
 #include "warps.hpp"
 
 struct Thread {
@@ -36,7 +39,9 @@ class Cta final : public Threads, public Resident {
         threads_(launch.threads()),
         smem_(kernel, launch.dynamic_smem_bytes),
         ready_(launch.threads(), launch.order),
-        observer_(launch, launch.threads()) {
+        observer_(launch, launch.threads()),
+        tensor_memory_(*this, smem_, mbarriers_, observer_, random_, launch.completion),
+        warpgroups_(*this, smem_, observer_, random_, launch.completion) {
     if (!stacks_.allocate(launch.threads())) fail_setup("no memory for the threads' stacks", "mmap failed");
     fill_order(everyone_, launch.threads(), launch.order, random_);
     for (int i = 0; i < launch.threads(); ++i) {
@@ -56,6 +61,9 @@ class Cta final : public Threads, public Resident {
     warps_.reset(launch_.threads());
     named_barriers_.reset();
     mbarriers_.reset();
+    tensor_memory_.reset();
+    warpgroups_.reset();
+    registers_.reset(launch_.threads());
     exited_ = arrived_ = fruitless_ = 0;
     diverged_ = false;
     for (int i = 0; i < launch_.threads(); ++i) {
@@ -88,10 +96,14 @@ class Cta final : public Threads, public Resident {
     if (waits) observer_.leave(static_cast<uintptr_t>(id), current_);
   }
 
-  void init_mbarrier(void* object, unsigned expected, Site site) {
+  void init_mbarrier(void* object, unsigned expected, Site site, const void* caller) {
     if (smem_.place(object).space == nullptr) refuse(site, "mbarrier_init of an object that is not in shared memory");
     mbarriers_.init(*this, object, expected, site);
-    observer_.forget(reinterpret_cast<uintptr_t>(object));
+    observer_.init_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
+  }
+  // The call that the current thread makes needs an mbarrier that it knows to be initialised.
+  void use_mbarrier(const void* object, const void* caller) {
+    observer_.use_mbarrier(reinterpret_cast<uintptr_t>(object), current_, code_site(caller));
   }
   void invalidate_mbarrier(void* object, Site site) { mbarriers_.invalidate(*this, object, site); }
   void update_mbarrier(void* object, unsigned arrivals, long bytes, Site site) {
@@ -156,10 +168,35 @@ class Cta final : public Threads, public Resident {
   void publish() {
     if (turns_ != nullptr) turns_->publish(place_);
   }
-  // The call that the current thread makes reads this memory, whichever thread does it in its place.
+  // The call that the current thread makes reads or writes this memory, whichever thread does it in its place.
   void read(const void* start, unsigned bytes, const void* caller) {
     observer_.load(current_, reinterpret_cast<uintptr_t>(start), bytes, code_site(caller));
   }
+  void write(void* start, unsigned bytes, const void* caller) {
+    observer_.writes(current_, reinterpret_cast<uintptr_t>(start), bytes, code_site(caller));
+  }
+
+  // All lanes of the warp come to the instruction `name`, which is each one's own.
+  void meet_warp(const char* name, Site site) {
+    constexpr unsigned all_lanes = ~0u;
+    int lanes_there = 0;
+    auto count = [](void* const* lanes) {
+      int there = 0;
+      for (int i = 0; i < Warps::lanes; ++i) there += lanes[i] != nullptr;
+      for (int i = 0; i < Warps::lanes; ++i)
+        if (lanes[i] != nullptr) *static_cast<int*>(lanes[i]) = there;
+    };
+    warps_.meet(*this, {count, name, all_lanes, site}, &lanes_there);
+    if (lanes_there != Warps::lanes)
+      refuse(site, "%s: %d lanes of the warp have ended; all 32 must come", name, Warps::lanes - lanes_there);
+  }
+  void set_registers(int count, bool acquires, Site site) {
+    meet_warp(acquires ? "acquire_registers" : "release_registers", site);
+    registers_.set(*this, count, acquires, site);
+  }
+  TensorMemory& tensor_memory() { return tensor_memory_; }
+  Warpgroups& warpgroups() { return warpgroups_; }
+  unsigned smem_address(const void* address, const void* caller) const;
 
   int count() const override { return launch_.threads(); }
   int current() const override { return current_; }
@@ -176,6 +213,11 @@ class Cta final : public Threads, public Resident {
     observer_.meet(first, lanes, is_all, orders_memory);
   }
   void act_at(Site site) override { call_site_ = site; }
+  int act_as(int thread) override {
+    int previous = current_;
+    current_ = thread;
+    return previous;
+  }
   [[noreturn]] void refuse(Site site, const char* format, ...) override __attribute__((format(printf, 3, 4))) {
     char text[512];
     va_list values;
@@ -223,6 +265,7 @@ class Cta final : public Threads, public Resident {
   static constexpr int most_fruitless_tests = 1000;
 
   static void thread_main();
+  void end_thread();
 
   void run_next() {
     while (ready_.empty() && exited_ < launch_.threads()) let_time_pass();
@@ -239,7 +282,7 @@ class Cta final : public Threads, public Resident {
 
   // No thread can run: what needs none happens now, as late as it may.
   void let_time_pass() {
-    if (complete_arrivals() || wake_flagged()) return;
+    if (complete_arrivals() || land_load() || wake_flagged()) return;
     if (turns_ != nullptr && waits_for_flag()) {
       is_stuck_ = true;
       turns_->wait(place_);
@@ -260,6 +303,12 @@ class Cta final : public Threads, public Resident {
       any = true;
     }
     return any;
+  }
+
+  bool land_load() {
+    if (!tensor_memory_.land_one()) return false;
+    fruitless_ = 0;
+    return true;
   }
 
   bool wake_flagged() {
@@ -351,19 +400,43 @@ class Cta final : public Threads, public Resident {
   bool is_stuck_ = false;  // no thread can run until another CTA has
   Site call_site_;
   Observer observer_;
+  TensorMemory tensor_memory_;
+  Warpgroups warpgroups_;
+  RegisterPool registers_;
 };
 
 // The CTA that the calling OS thread runs.
 inline thread_local Cta* this_cta = nullptr;
 
 inline void Cta::thread_main() {
-  Cta& cta = *this_cta;
-  cta.kernel_.run(cta.launch_.args.data());
-  Thread& thread = cta.threads_[cta.current_];
-  thread.copies.finish(cta.arrive_for_copies());
-  cta.observer_.stop(cta.current_, true);
-  cta.warps_.leave(cta, cta.current_);
+  this_cta->kernel_.run(this_cta->launch_.args.data());
+  this_cta->end_thread();  // looked up again: a kernel may have written over what is kept of its caller
+}
+
+// The current thread's kernel has returned.
+inline void Cta::end_thread() {
+  Thread& thread = threads_[current_];
+  thread.copies.finish(arrive_for_copies());
+  tensor_memory_.leave();
+  warpgroups_.leave();
+  observer_.stop(current_, true);
+  warps_.leave(*this, current_);
   thread.exited = true;
-  ++cta.exited_;
-  cta.run_next();
+  if (++exited_ == launch_.threads()) {
+    tensor_memory_.finish();
+    registers_.finish(*this);
+  }
+  run_next();
+}
+
+inline unsigned Cta::smem_address(const void* address, const void* caller) const {
+  auto byte = reinterpret_cast<uintptr_t>(address);
+  Extent dynamic = smem_.dynamic_extent();
+  if (dynamic.holds(byte)) return static_cast<unsigned>(byte - dynamic.start);
+  Report report;
+  report.add("\"failure\":\"rule\",\"text\":")
+      .add_string("smem_address of what is not in dynamic shared memory: wgmma's operands must be")
+      .add(",\"code_offset\":%u,", code_site(caller));
+  describe(report);
+  report.send(false);
 }

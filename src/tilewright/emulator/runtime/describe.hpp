@@ -5,8 +5,8 @@
 #include "cta.hpp"
 
 inline void Cta::describe_wait(Report& report, int thread, int waiting) const {
-  static constexpr const char* names[] = {"none",     "syncthreads", "warp", "named_barrier",
-                                          "mbarrier", "mbarrier",    "flag"};
+  static constexpr const char* names[] = {"none",     "syncthreads", "warp",      "named_barrier", "mbarrier",
+                                          "mbarrier", "flag",        "warpgroup", "registers"};
   const Wait& wait = threads_[thread].wait;
   report.add("{\"kind\":\"%s\",\"count\":%d,", names[static_cast<int>(wait.kind)], waiting);
   if (wait.kind == WaitKind::warp) warps_.describe(report, thread, wait.object);
@@ -20,6 +20,8 @@ inline void Cta::describe_wait(Report& report, int thread, int waiting) const {
     unsigned found = *reinterpret_cast<const volatile unsigned*>(wait.object);
     report.add("\"address\":%lu,\"wanted\":%u,\"found\":%u,", wait.object, wait.value, found);
   }
+  if (wait.kind == WaitKind::warpgroup) warpgroups_.describe(report, thread);
+  if (wait.kind == WaitKind::registers) registers_.describe(report, thread, wait.value);
   report.add_site("site", wait.site).add_index("first", threads_[thread].index);
   report.add("\"thread\":%d}", thread);
 }

@@ -10,6 +10,12 @@
 
 class Mbarriers {
  public:
+  // A TMA load that has counted its bytes.
+  struct Landing {
+    Site site;
+    int thread;
+  };
+
   static constexpr long most_arrivals = (1 << 20) - 1, most_bytes = (1 << 20) - 1;
 
   void reset() { objects_.clear(); }
@@ -49,6 +55,24 @@ class Mbarriers {
     threads.wake(WaitKind::mbarrier_test, address, 0, threads.count());
   }
 
+  // A TMA load is complete, and its bytes count.
+  void land(Threads& threads, void* object, long bytes, const Landing& landing) {
+    Object& it = find(threads, object, "a TMA load", landing.site);
+    it.landing = landing;
+    it.landed = it.phase + 1;
+    update(threads, object, 0, -bytes, landing.site);
+  }
+
+  // A load into a phase that nobody has seen the end of, or null.
+  const Landing* unseen() const {
+    uintptr_t first = UINTPTR_MAX;
+    for (const auto& [address, it] : objects_)
+      if (it.landed > it.seen && address < first) first = address;
+    return first == UINTPTR_MAX ? nullptr : &objects_.at(first).landing;
+  }
+
+  void require(Threads& threads, void* object, const char* what, Site site) { find(threads, object, what, site); }
+
   // One arrival more in this phase than the object was initialised for.
   void expect_one_more(Threads& threads, void* object, Site site) {
     ++find(threads, object, "an arrival", site).pending;
@@ -57,7 +81,10 @@ class Mbarriers {
   // Whether the phase of this parity is over: it is not the one in progress.
   bool is_over(Threads& threads, void* object, unsigned parity, Site site) {
     if (parity > 1) threads.refuse(site, "waits for parity %u: must be 0 or 1", parity);
-    return (find(threads, object, "a wait", site).phase & 1) != parity;
+    Object& it = find(threads, object, "a wait", site);
+    bool is_over = (it.phase & 1) != parity;
+    if (is_over) it.seen = it.phase;
+    return is_over;
   }
 
   void describe(Report& report, uintptr_t address) const {
@@ -74,6 +101,8 @@ class Mbarriers {
     unsigned expected, pending;
     long bytes = 0;
     unsigned phase = 0;
+    unsigned landed = 0, seen = 0;  // phases over: once its newest load has been counted; as far as anyone has seen
+    Landing landing{};              // that load
   };
 
   static bool is_marked(const void* object) { return memcmp(object, &mark, sizeof mark) == 0; }

@@ -39,6 +39,12 @@ class SharedMemory {
     return is_static ? Place{"static", byte - static_} : Place{nullptr, 0};
   }
 
+  // The block that holds the address; an empty one where none does.
+  Extent extent_of(const void* address) const {
+    const char* space = place(address).space;
+    return space == nullptr ? Extent{} : *space == 'd' ? dynamic_extent() : static_extent();
+  }
+
   bool is_past_end(const void* address) const { return address >= end_ && address < end_ + guard_bytes; }
 
  private:

@@ -6,7 +6,7 @@
 
 #include "report.hpp"
 
-enum class WaitKind { none, syncthreads, warp, named_barrier, mbarrier, mbarrier_test, flag };
+enum class WaitKind { none, syncthreads, warp, named_barrier, mbarrier, mbarrier_test, flag, warpgroup, registers };
 
 struct Wait {
   WaitKind kind = WaitKind::none;
@@ -37,6 +37,9 @@ class Threads {
 
   // What faults from now on is told as being at `site`, in the kernel's text; an empty one ends that.
   virtual void act_at(Site site) = 0;
+
+  // What faults or breaks a rule from now on is told as this thread's. Returns the one before.
+  virtual int act_as(int thread) = 0;
 
   // Ends the launch: the current thread breaks a rule at `site`, which the text tells with its values.
   [[noreturn]] virtual void refuse(Site site, const char* format, ...) __attribute__((format(printf, 3, 4))) = 0;

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import WrongResult
 from tilewright.measure.ceilings.kernels import CONSTANTS, THREADS, VECTOR_BYTES, CeilingArgs
+from tilewright.measure.ceilings.products import product_sums
+from tilewright.measure.ceilings.words import MULTIPLIER, OTHER_SEED, SEED, Words, words_at
 from tilewright.measure.ceilings.work import Work
 from tilewright.run.protocol import Backend, Memory
-
-Words = npt.NDArray[np.uint32]
-MULTIPLIER = np.uint32(2654435761)
-SEED, OTHER_SEED = 20260101, 7
 
 
 @dataclass(frozen=True)
@@ -78,11 +75,6 @@ def check(backend: Backend, works: Sequence[Work], buffers: Buffers) -> None:
             compare(name, EXPECTED[work.ceiling.kernel](work))
 
 
-def words_at(index: npt.NDArray[Any], seed: int = SEED) -> Words:
-    """The words of the checks' data, as `word_at` of args.cuh computes them."""
-    return index.astype(np.uint32) * MULTIPLIER + np.uint32(seed)
-
-
 def read_sums(work: Work) -> Words:
     """What each thread of a global read sums up, (threads,)."""
     at = np.arange(work.threads, dtype=np.int64) % work.count
@@ -124,6 +116,9 @@ def fma_sums(work: Work) -> Words:
 
 EXPECTED: Mapping[str, Callable[[Work], Words]] = {
     "ffma": fma_sums,
+    "wmma": product_sums,
+    "mma_sync": product_sums,
+    "wgmma": product_sums,
     "shared_read": shared_sums,
     "global_read": read_sums,
 }

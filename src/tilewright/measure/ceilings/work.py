@@ -12,10 +12,10 @@ from tilewright.compile.binary import Binary
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.errors import InvalidInput
 from tilewright.facts.static import resources_of
-from tilewright.measure.ceilings.kernels import CEILINGS, CONSTANTS, THREADS, VECTOR_BYTES, Ceiling
+from tilewright.measure.ceilings.kernels import CEILINGS, CONSTANTS, THREADS, VECTOR_BYTES, Ceiling, Product
 from tilewright.run.protocol import Grid
 
-FMA_ROUNDS, SHARED_ROUNDS = 32768, 4096
+FMA_ROUNDS, PRODUCT_ROUNDS, SHARED_ROUNDS = 32768, 4096, 4096
 SHARED_BYTES_PER_CLOCK = 128
 """Of one SM: 32 banks of four bytes."""
 L2_SHARE, L2_SWEEPS = 3, 256
@@ -79,20 +79,23 @@ def array_bytes(free_bytes: int, l2_bytes: int) -> int:
 
 
 def works(card: Card) -> list[Work]:
-    """Every ceiling compiled for the card and sized to it. Those of the DRAM have one grid and one array size."""
-    binaries = [(ceiling, compile_cubin(ceiling.source, card.arch)) for ceiling in CEILINGS]
+    """Every ceiling that the card has, compiled for it and sized to it. Those of the DRAM have one grid and size."""
+    had = [ceiling for ceiling in CEILINGS if ceiling.features <= card.arch.features]
+    binaries = [(ceiling, compile_cubin(ceiling.source, card.arch)) for ceiling in had]
     dram_ctas = min(_ctas_per_sm(binary, card.arch) for ceiling, binary in binaries if ceiling.limit == "dram")
     made = []
     for ceiling, binary in binaries:
-        ctas_per_sm = dram_ctas if ceiling.limit == "dram" else _ctas_per_sm(binary, card.arch)
-        grid = Grid((card.sm_count * ctas_per_sm, 1, 1), (THREADS, 1, 1))
+        smem_bytes = ceiling.dynamic_smem_bytes
+        ctas_per_sm = dram_ctas if ceiling.limit == "dram" else _ctas_per_sm(binary, card.arch, smem_bytes)
+        grid = Grid((card.sm_count * ctas_per_sm, 1, 1), (THREADS, 1, 1), smem_bytes)
         made.append(_sized(ceiling, binary, grid, card))
     return made
 
 
-def _ctas_per_sm(binary: Binary, arch: ArchSpec) -> int:
+def _ctas_per_sm(binary: Binary, arch: ArchSpec, dynamic_smem_bytes: int = 0) -> int:
     found = resources_of(binary)
-    held = occupancy(arch, threads_per_cta=THREADS, registers=found.registers, smem_bytes=found.smem_bytes)
+    smem_bytes = found.smem_bytes + dynamic_smem_bytes
+    held = occupancy(arch, threads_per_cta=THREADS, registers=found.registers, smem_bytes=smem_bytes)
     return held.ctas_per_sm
 
 
@@ -100,6 +103,10 @@ def _sized(ceiling: Ceiling, binary: Binary, grid: Grid, card: Card) -> Work:
     threads = grid.grid[0] * THREADS
     if ceiling.limit == "fma":
         return Work(ceiling, binary, grid, 0, FMA_ROUNDS, flop=2 * threads * CONSTANTS["CHAINS"] * FMA_ROUNDS)
+    if ceiling.product is not None:
+        return Work(
+            ceiling, binary, grid, 0, PRODUCT_ROUNDS, flop=PRODUCT_ROUNDS * _round_flop(ceiling.product, threads)
+        )
     if ceiling.limit == "shared":
         moved = threads * CONSTANTS["LOADS"] * SHARED_ROUNDS * VECTOR_BYTES
         return Work(ceiling, binary, grid, 0, SHARED_ROUNDS, moved_bytes=moved)
@@ -115,6 +122,11 @@ def _sized(ceiling: Ceiling, binary: Binary, grid: Grid, card: Card) -> Work:
     return Work(ceiling, binary, grid, count, repeats, moved_bytes=count * VECTOR_BYTES)
 
 
+def _round_flop(product: Product, threads: int) -> int:
+    """FLOP of one round of all threads."""
+    return 2 * product.m * product.n * product.depth * product.chains * threads // product.threads
+
+
 def _whole(repeats: int) -> int:
     """The multiple of IN_FLIGHT below, since a kernel moves that many at a time; at least one."""
     return max(repeats // CONSTANTS["IN_FLIGHT"], 1) * CONSTANTS["IN_FLIGHT"]
@@ -122,8 +134,8 @@ def _whole(repeats: int) -> int:
 
 def theoretical(ceiling: Ceiling, card: Card, clocks: Clocks) -> float | None:
     """FLOP or bytes a second by the card's own figures at these clocks; None where there is no such figure."""
-    if ceiling.limit == "fma" and clocks.sm_mhz is not None:
-        return card.sm_count * card.arch.fp32_lanes_per_sm * 2 * clocks.sm_mhz * 1e6
+    if ceiling.limit in ("fma", "tensor") and clocks.sm_mhz is not None:
+        return card.sm_count * card.arch.fmas_per_sm(ceiling.dtype) * 2 * clocks.sm_mhz * 1e6
     if ceiling.limit == "shared" and clocks.sm_mhz is not None:
         return card.sm_count * SHARED_BYTES_PER_CLOCK * clocks.sm_mhz * 1e6
     if ceiling.limit == "dram" and clocks.memory_mhz is not None and card.memory_bus_bits:

@@ -7,7 +7,7 @@
 #include "tilewright/wgmma_tile.cuh"
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS) t05_wgmma(const __grid_constant__ TmaArgs args) {
-  Stage* stages = reinterpret_cast<Stage*>(dynamic_smem());         // STAGES of them
+  Stage* stages = reinterpret_cast<Stage*>(dynamic_smem());       // STAGES of them
   Mbarrier* full = reinterpret_cast<Mbarrier*>(stages + STAGES);  // of each stage: its bytes have come
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;

@@ -14,7 +14,8 @@ struct Shared {
 
 constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS;
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t06_warp_specialised(const __grid_constant__ TmaArgs args) {
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
+    t06_warp_specialised(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
@@ -29,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t06_warp_specialise
   }
   __syncthreads();  // the barriers are there before anyone waits for them
 
-  const int warpgroup = threadIdx.x / WARPGROUP;
+  const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;
   if (warpgroup == 0) {
     release_registers<PRODUCER_REGISTERS>();

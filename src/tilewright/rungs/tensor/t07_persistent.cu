@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
   }
   __syncthreads();  // the barriers are there before anyone waits for them
 
-  const int warpgroup = threadIdx.x / WARPGROUP;
+  const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
   if (warpgroup == 0) {
     release_registers<PRODUCER_REGISTERS>();
@@ -53,7 +53,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
     if (threadIdx.x % 32 == 0) mbarrier_arrive(&shared.empty[stage]);
   };
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const TileIndex tile = tile_at(index, tile_rows, tile_cols);
     Sums<CONSUMER_ROWS / WARPGROUP_ROWS> sums;
 
     int previous = 0;  // the stage whose products may still run
@@ -66,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
       if (step > 0) release(previous);
       previous = slot.stage;
     }
+    const TileIndex tile = tile_at(index, tile_rows, tile_cols);  // computed beside the last products
     wgmma_wait<0>();
     settle(sums);
     if (steps == 0) clear(sums);

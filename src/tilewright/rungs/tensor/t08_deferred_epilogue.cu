@@ -11,6 +11,7 @@
 
 constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, BLOCKS = CONSUMER_ROWS / WARPGROUP_ROWS;
 constexpr int CHUNK_COLS = 64, ROW_CHUNKS = BN / CHUNK_COLS, CHUNKS = BLOCKS * ROW_CHUNKS;
+constexpr int STORES_IN_FLIGHT = CHUNKS % 2 == 0;  // an odd count ends a tile with the outbox that begins the next
 
 // What one warp sends at a time: 16 rows of a chunk, each 128 bytes, swizzled as TMA expects it.
 struct Outbox {
@@ -24,55 +25,79 @@ struct Shared {
   Mbarrier empty[STAGES];  // an arrival of each consuming warp: its products have read it
 };
 
-// Results of one thread, ready to be stored: of each chunk sixteen registers of two neighbours.
+// How the results of a consumer's tiles leave: beside the next tile's products where Out has 16 bits and TMA takes D.
+template <typename Out, bool BY_TMA>
 struct Results {
-  unsigned pairs[CHUNKS][16];
-  int row, col, entry;  // of the warp's first
+  const TmaArgs& args;
+  Outbox* outboxes;            // the warp's two
+  unsigned pairs[CHUNKS][16];  // of each chunk: eight columns after eight, rows r and r + 8 of each
+  int row, col, entry;         // of the warp's first
   bool are_there = false;
-};
 
-// Scales and rounds the sums of the warp whose first result is (row, col) of the entry.
-__device__ __forceinline__ void pack(Results& results, const TmaArgs& args, int row, int col, int entry,
-                                     const Sums<BLOCKS>& sums) {
-  const GemmArgs one = entry_of(args, entry);
-  const int lane = threadIdx.x % 32;
+  __device__ __forceinline__ Results(const TmaArgs& args, Outbox* outboxes) : args(args), outboxes(outboxes) {}
+
+  // Scales and rounds a tile's sums, of which the warpgroup's first is (row, col) of the entry.
+  __device__ __forceinline__ void take(const Sums<BLOCKS>& sums, int first_row, int first_col, int of_entry) {
+    row = first_row + threadIdx.x / 32 % 4 * 16, col = first_col, entry = of_entry;
+    are_there = true;
+    const GemmArgs one = entry_of(args, entry);
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
 #pragma unroll
-    for (int j = 0; j < 16; ++j) {  // eight columns after eight, rows r and r + 8 of each
-      const int at_row = row + chunk / ROW_CHUNKS * WARPGROUP_ROWS + lane / 4 + j % 2 * 8;
-      const int in_col = chunk % ROW_CHUNKS * CHUNK_COLS + j / 2 * 8;
-      results.pairs[chunk][j] = packed_pair<BETA_MODE, PAIRED_OUTPUT>(
-          one, at_row, col + in_col + lane % 4 * 2, sums.x[chunk / ROW_CHUNKS] + in_col / 2 + j % 2 * 2);
+      for (int j = 0; j < 16; ++j) {
+        const int block = chunk / ROW_CHUNKS, in_col = chunk % ROW_CHUNKS * CHUNK_COLS + j / 2 * 8;
+        pairs[chunk][j] = packed_pair<BETA_MODE, PAIRED_OUTPUT, Out>(
+            one, row + block * WARPGROUP_ROWS + lane / 4 + j % 2 * 8, col + in_col + lane % 4 * 2,
+            sums.x[block] + in_col / 2 + j % 2 * 2);
+      }
     }
   }
-  results.row = row, results.col = col, results.entry = entry;
-  results.are_there = true;
-}
 
-// Sends one chunk from the warp's outbox that was used least recently.
-__device__ __forceinline__ void send(const Results& results, int chunk, const TmaArgs& args, Outbox* outboxes) {
-  const int lane = threadIdx.x % 32;
-  unsigned char* outbox = outboxes[chunk % 2].memory;
-  if (lane == 0) tma_wait_read<1>();
-  __syncwarp();  // the store before the last has read this outbox before it is filled again
+  // Sends one chunk from the outbox that was used least recently.
+  __device__ __forceinline__ void send(int chunk) {
+    if (!are_there) return;
+    const int lane = threadIdx.x % 32;
+    unsigned char* outbox = outboxes[chunk % 2].memory;
+    if (lane == 0) tma_wait_read<STORES_IN_FLIGHT>();
+    __syncwarp();  // the last store from this outbox has read it before it is filled again
 #pragma unroll
-  for (int j = 0; j < 16; j += 4) {
-    const int row = lane % 16, eighth = j / 2 + lane / 16;  // of the chunk: what this lane points stmatrix to
-    const unsigned four[4] = {results.pairs[chunk][j], results.pairs[chunk][j + 1], results.pairs[chunk][j + 2],
-                              results.pairs[chunk][j + 3]};
-    stmatrix(outbox + row * 128 + (eighth ^ row % 8) * 16, four);
+    for (int j = 0; j < 16; j += 4) {
+      const unsigned four[4] = {pairs[chunk][j], pairs[chunk][j + 1], pairs[chunk][j + 2], pairs[chunk][j + 3]};
+      const int in_row = lane % 16, eighth = j / 2 + lane / 16;  // of the chunk: what this lane points stmatrix to
+      stmatrix(outbox + in_row * 128 + (eighth ^ in_row % 8) * 16, four);
+    }
+    fence_proxy_async();  // what this lane has stored, for TMA to read
+    __syncwarp();
+    if (lane == 0) {
+      tma_store(&args.map_d, outbox, col + chunk % ROW_CHUNKS * CHUNK_COLS, row + chunk / ROW_CHUNKS * WARPGROUP_ROWS,
+                entry);
+      tma_commit();
+    }
   }
-  fence_proxy_async();  // what this lane has stored, for TMA to read
-  __syncwarp();
-  if (lane == 0) {
-    tma_store(&args.map_d, outbox, results.col + chunk % ROW_CHUNKS * CHUNK_COLS,
-              results.row + chunk / ROW_CHUNKS * WARPGROUP_ROWS, results.entry);
-    tma_commit();
-  }
-}
 
-extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t08_deferred_epilogue(const __grid_constant__ TmaArgs args) {
+  __device__ __forceinline__ void finish() {
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) send(chunk);
+    if (threadIdx.x % 32 == 0) tma_wait_read<0>();  // shared memory lasts until all of it has been read
+  }
+};
+
+// Otherwise they are written at once.
+template <typename Out>
+struct Results<Out, false> {
+  const TmaArgs& args;
+
+  __device__ __forceinline__ Results(const TmaArgs& args, Outbox*) : args(args) {}
+  __device__ __forceinline__ void take(const Sums<BLOCKS>& sums, int first_row, int first_col, int entry) {
+    write_sums(entry_of(args, entry), first_row, first_col, sums);
+  }
+  __device__ __forceinline__ void send(int) {}
+  __device__ __forceinline__ void finish() {}
+};
+
+extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
+    t08_deferred_epilogue(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int tile_rows = (args.m + BM - 1) / BM, tile_cols = (args.n + BN - 1) / BN;
@@ -88,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t08_deferred_epilog
   }
   __syncthreads();  // the barriers are there before anyone waits for them
 
-  const int warpgroup = threadIdx.x / WARPGROUP;
+  const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
   if (warpgroup == 0) {
     release_registers<PRODUCER_REGISTERS>();
@@ -106,10 +131,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t08_deferred_epilog
 
   acquire_registers<CONSUMER_REGISTERS>();
   const int row = (warpgroup - 1) * CONSUMER_ROWS;
-  const int warp = threadIdx.x / 32 % 4;
-  Outbox* outboxes = shared.outboxes[(warpgroup - 1) * 4 + warp];
+  Results<Output, TMA_OUTPUT> results(args, shared.outboxes[threadIdx.x / 32 - 4]);
   Sums<BLOCKS> sums;
-  Results results;
 
   int previous = 0;  // the stage whose products may still run
   auto start = [&](int step) {
@@ -129,33 +152,23 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t08_deferred_epilog
   };
 
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const TileIndex tile = tile_at(index, tile_rows, tile_cols);
-
 #pragma unroll
     for (int step = 0; step < CHUNKS; ++step) {  // the results of the tile before leave beside the first products
       if (step < steps) start(step);
-      if (TMA_OUTPUT && results.are_there) send(results, step, args, outboxes);
+      results.send(step);
       if (step < steps) finish(step);
     }
     for (int step = CHUNKS; step < steps; ++step) {
       start(step);
       finish(step);
     }
+    const TileIndex tile = tile_at(index, tile_rows, tile_cols);  // computed beside the last products
     wgmma_wait<0>();
     settle(sums);
     if (steps == 0) clear(sums);
     if (steps > 0) release_previous();
 
-    const int first_row = tile.row * BM + row, first_col = tile.col * BN;
-    if constexpr (TMA_OUTPUT)
-      pack(results, args, first_row + 16 * warp, first_col, tile.entry, sums);
-    else
-      write_sums(entry_of(args, tile.entry), first_row, first_col, sums);
+    results.take(sums, tile.row * BM + row, tile.col * BN, tile.entry);
   }
-  if constexpr (TMA_OUTPUT) {
-#pragma unroll
-    for (int chunk = 0; chunk < CHUNKS; ++chunk)
-      if (results.are_there) send(results, chunk, args, outboxes);
-    if (threadIdx.x % 32 == 0) tma_wait_read<0>();  // shared memory lasts until all of it has been read
-  }
+  results.finish();
 }

@@ -1,103 +1,131 @@
-// What is known to have happened before what, among the threads of a CTA and their asynchronous copies: vector
-// clocks. A thread's copies are an actor of their own, since they run beside it until it waits.
+// What is known to have happened before what, among the threads of a CTA and what runs beside them: vector clocks. A
+// thread's cp.async copies are an actor of their own, since they run beside it until it waits; async_actors.hpp has the
+// others of that kind.
 // Almost all order comes from barriers for everyone, so what all threads know is kept once and only what a thread
 // knows beyond that is its own.
 #pragma once
 
-#include <stdint.h>
+#include "knowledge.hpp"
 
-#include <vector>
-
-using Actor = uint16_t;
-using Clock = uint32_t;
-
-// What one object of synchronisation hands on: released by some threads, acquired by others.
-using Knowledge = std::vector<Clock>;
+// Threads that do something together: each of them has to know what it must come after.
+struct Team {
+  int first, count;
+};
 
 class Clocks {
  public:
-  explicit Clocks(int threads) : threads_(static_cast<size_t>(threads)), own_(threads_), commits_(threads_) {}
+  explicit Clocks(int threads)
+      : threads_(static_cast<size_t>(threads)),
+        now_(2 * threads_),
+        waited_(now_.size()),
+        groups_(threads_),
+        own_(threads_) {}
 
+  // Nothing has happened. The actors stay.
   void start() {
-    now_.assign(2 * threads_, 1);
-    completed_.assign(threads_, 0);
-    common_.assign(2 * threads_, 0);
+    now_.assign(now_.size(), 1);
+    waited_.assign(now_.size(), 0);
+    common_.happened.assign(now_.size(), 0);
+    common_.visible.clear();
     for (Knowledge& own : own_) own.clear();
-    for (std::vector<Clock>& commits : commits_) commits.clear();
+    for (Groups& groups : groups_) groups.clear();
   }
 
   Actor copies_of(int thread) const { return static_cast<Actor>(threads_ + static_cast<size_t>(thread)); }
-  bool is_copy(Actor actor) const { return actor >= threads_; }
-  int thread_of(Actor actor) const { return static_cast<int>(actor % threads_); }
+
+  // One more that acts in the name of `thread` and beside it.
+  Actor add_actor(int thread) {
+    now_.push_back(1);
+    waited_.push_back(0);
+    common_.happened.push_back(0);
+    issuers_.push_back(thread);
+    return static_cast<Actor>(now_.size() - 1);
+  }
+  void set_issuer(Actor actor, int thread) { issuers_[actor - 2 * threads_] = thread; }
+
+  bool is_asynchronous(Actor actor) const { return actor >= threads_; }
+  int thread_of(Actor actor) const {
+    return actor < 2 * threads_ ? static_cast<int>(actor % threads_) : issuers_[actor - 2 * threads_];
+  }
   Clock now(Actor actor) const { return now_[actor]; }
 
   // Whether what `actor` did at `clock` happened before what `thread` does now.
   bool knows(int thread, Actor actor, Clock clock) const {
     auto self = static_cast<size_t>(thread);
-    if (actor == self || clock <= common_[actor]) return true;
-    if (actor == copies_of(thread) && clock <= completed_[self]) return true;
-    const Knowledge& own = own_[self];
-    return !own.empty() && clock <= own[actor];
+    if (actor == self || clock <= common_.happened[actor]) return true;
+    if (actor == copies_of(thread) && clock <= waited_[actor]) return true;
+    return reaches(own_[self].happened, actor, clock);
+  }
+  bool all_know(Team team, Actor actor, Clock clock) const {
+    for (int thread = team.first; thread < team.first + team.count; ++thread)
+      if (!knows(thread, actor, clock)) return false;
+    return true;
   }
 
-  // Whether the thread that issued a copy has waited for it.
-  bool waited(Actor copies, Clock clock) const { return clock <= completed_[copies % threads_]; }
+  // Whether what `actor` stored at `clock` is seen by what the threads have the asynchronous proxy do now.
+  bool all_show(Team team, Actor actor, Clock clock) const {
+    if (reaches(common_.visible, actor, clock)) return true;
+    for (int thread = team.first; thread < team.first + team.count; ++thread)
+      if (!reaches(own_[static_cast<size_t>(thread)].visible, actor, clock)) return false;
+    return true;
+  }
+
+  // Whether any thread has waited for what an asynchronous actor did.
+  bool waited(Actor actor, Clock clock) const { return !is_asynchronous(actor) || clock <= waited_[actor]; }
 
   // All threads of the CTA meet.
   void barrier() {
+    ClockVector& common = common_.happened;
     for (size_t i = 0; i < threads_; ++i) {
-      common_[i] = now_[i]++;
-      raise(common_[threads_ + i], completed_[i]);
+      common[i] = now_[i]++;
+      raise(common[threads_ + i], waited_[threads_ + i]);
     }
     for (Knowledge& own : own_) {
-      for (size_t i = threads_; i < own.size(); ++i) raise(common_[i], own[i]);
+      for (size_t i = threads_; i < own.happened.size(); ++i) raise(common[i], own.happened[i]);
+      raise(common_.visible, own.visible);
       own.clear();
     }
   }
 
   void release(int thread, Knowledge& into) {
     auto self = static_cast<size_t>(thread);
-    into.resize(2 * threads_);
-    for (size_t i = 0; i < into.size(); ++i) {
-      raise(into[i], common_[i]);
-      if (!own_[self].empty()) raise(into[i], own_[self][i]);
-    }
-    raise(into[copies_of(thread)], completed_[self]);
-    raise(into[self], now_[self]++);
+    into.add(common_);
+    into.add(own_[self]);
+    raise(into.happened[copies_of(thread)], waited_[copies_of(thread)]);
+    raise(into.happened[self], now_[self]++);
   }
 
-  void acquire(int thread, const Knowledge& from) {
-    if (from.empty()) return;
-    Knowledge& own = own_[static_cast<size_t>(thread)];
-    own.resize(2 * threads_);
-    for (size_t i = 0; i < from.size(); ++i) raise(own[i], from[i]);
+  void acquire(int thread, const Knowledge& from) { own_[static_cast<size_t>(thread)].add(from); }
+
+  // What the thread knows to have happened is from now on seen by the asynchronous proxy.
+  void fence_proxy(int thread) {
+    Knowledge known;
+    release(thread, known);
+    raise(own_[static_cast<size_t>(thread)].visible, known.happened);
   }
 
-  // The copies that the thread has issued so far, as a moment of theirs that ends with it.
-  Clock follow_copies(int thread) { return now_[copies_of(thread)]++; }
-  void release_copies(int thread, Clock copied, Knowledge& into) {
-    into.resize(2 * threads_);
-    raise(into[copies_of(thread)], copied);
+  // Closes what an actor has done so far, as a moment of its own.
+  Clock end_moment(Actor actor) { return now_[actor]++; }
+
+  // The thread has waited until everything that an asynchronous actor did up to `moment` was over.
+  void learn(int thread, Actor actor, Clock moment) {
+    raise(own_[static_cast<size_t>(thread)].happened, actor, moment);
+    note_waited(actor, moment);
   }
+  void note_waited(Actor actor, Clock moment) { raise(waited_[actor], moment); }
 
-  void commit_copies(int thread) { commits_[static_cast<size_t>(thread)].push_back(follow_copies(thread)); }
-
+  void commit_copies(int thread) { groups_[static_cast<size_t>(thread)].commit(end_moment(copies_of(thread))); }
   // All but the `pending` newest committed groups of the thread's copies are complete.
   void wait_copies(int thread, unsigned pending) {
-    auto self = static_cast<size_t>(thread);
-    const std::vector<Clock>& commits = commits_[self];
-    if (commits.size() > pending) raise(completed_[self], commits[commits.size() - 1 - pending]);
+    note_waited(copies_of(thread), groups_[static_cast<size_t>(thread)].over(pending));
   }
 
  private:
-  static void raise(Clock& clock, Clock to) {
-    if (to > clock) clock = to;
-  }
-
   size_t threads_;
-  std::vector<Clock> now_;                   // by actor
-  std::vector<Clock> completed_;             // by thread: the newest group of copies it has waited for
-  std::vector<Clock> common_;                // by actor: what every thread knows
-  std::vector<std::vector<Clock>> commits_;  // by thread: when it closed its groups of copies
-  std::vector<Knowledge> own_;               // by thread: what it knows beyond that; empty for nothing
+  std::vector<Clock> now_;      // by actor
+  std::vector<Clock> waited_;   // by actor: the newest moment that a thread has waited for
+  std::vector<int> issuers_;    // by actor, from 2 · threads_ on: in whose name it acts
+  std::vector<Groups> groups_;  // by thread, of its copies
+  Knowledge common_;            // what every thread knows
+  std::vector<Knowledge> own_;  // by thread: what it knows beyond that
 };

@@ -121,6 +121,15 @@ class Counter {
     walk(arrays, thread / warp_lanes * warp_lanes);
   }
 
+  // A row of a box that TMA moves: no warp asks for it.
+  void count_row(const Arrays& arrays, uintptr_t address, unsigned bytes, Kind kind, uint32_t site) {
+    SiteCounts& counts = sites_.find({site, kind, arrays.find(Space::global, address), bytes});
+    uintptr_t first = address / sector_bytes, last = (address + bytes - 1) / sector_bytes;
+    counts.instructions += 1;
+    counts.lanes += 1;
+    count_sectors(counts, {static_cast<unsigned>(last - first + 1), bytes});
+  }
+
   // Adds to the launch's totals. `write_totals` tells them when every OS thread has.
   void merge() {
     pthread_mutex_lock(&totals_lock());

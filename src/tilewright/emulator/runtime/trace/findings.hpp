@@ -8,7 +8,7 @@
 #include "output.hpp"
 #include "shadow.hpp"
 
-enum class Flaw { race, uninitialised, misaligned, out_of_bounds, padding, index };
+enum class Flaw { race, uninitialised, misaligned, out_of_bounds, padding, index, proxy };
 
 // Who did something, as the parent is told.
 struct Deed {
@@ -34,10 +34,12 @@ class Findings {
                  type, index, deed("now", now).text);
   }
 
-  // `waited`: whether the thread that issued the copy in question has waited for it.
-  void tell_race(ArrayId array, long offset, unsigned bytes, const Deed& before, const Deed& now, bool waited) {
-    if (!is_new(Flaw::race, before.site, now.site)) return;
-    write_line(fd_, "{\"finding\":{%s,%s,%s,\"waited\":%s}}\n", place(Flaw::race, array, offset, bytes).text,
+  // Two accesses that lack an order. `waited`: whether a thread has waited for the first one, where that is
+  // asynchronous.
+  void tell_pair(Flaw flaw, ArrayId array, long offset, unsigned bytes, const Deed& before, const Deed& now,
+                 bool waited) {
+    if (!is_new(flaw, before.site, now.site)) return;
+    write_line(fd_, "{\"finding\":{%s,%s,%s,\"waited\":%s}}\n", place(flaw, array, offset, bytes).text,
                deed("before", before).text, deed("now", now).text, waited ? "true" : "false");
   }
 

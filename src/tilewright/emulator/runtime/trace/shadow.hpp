@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "access.hpp"
-#include "clocks.hpp"
+#include "knowledge.hpp"
 
 // One access in the past, or now. Clock 0: never.
 struct Moment {
@@ -21,22 +21,36 @@ struct Moment {
 // All zeros is memory that nobody has touched.
 struct Cell {
   Moment write;
-  uint32_t readers;  // of the phase; a place in Readers, 0 for none
+  uint32_t readers;       // threads, in this phase; a place in Readers, 0 for none
+  uint32_t late_readers;  // asynchronous actors, whatever the phase; a place in other Readers
   uint32_t phase;
   uint32_t cta;  // the one that touched it last, counted from 1
 };
 
-// Who read a cell since the last barrier for everyone; what was read before it is ordered for all.
+// Lists of who read a cell since it was written. A thread's reads are ordered for all by the next barrier for everyone,
+// with which its lists end; what reads beside the threads may not be over by then.
 class Readers {
  public:
   Readers() { clear(); }
-  void clear() { nodes_.assign(1, {}); }
+  void clear() {
+    nodes_.assign(1, {});
+    spare_ = 0;
+  }
 
   void add(uint32_t& head, const Moment& reader) {
     const Moment& last = nodes_[head].reader;
     if (head != 0 && last.actor == reader.actor && last.clock == reader.clock && last.kind == reader.kind) return;
-    nodes_.push_back({reader, head});
-    head = static_cast<uint32_t>(nodes_.size() - 1);
+    push(head, reader);
+  }
+
+  // Of each actor its last read alone: who knows of that knows of those before.
+  void add_last(uint32_t& head, const Moment& reader) {
+    for (uint32_t at = head; at != 0; at = nodes_[at].next) {
+      if (nodes_[at].reader.actor != reader.actor) continue;
+      nodes_[at].reader = reader;
+      return;
+    }
+    push(head, reader);
   }
 
   template <typename Visit>
@@ -44,12 +58,36 @@ class Readers {
     for (; head != 0; head = nodes_[head].next) visit(nodes_[head].reader);
   }
 
+  // Ends a list, whose places are used again.
+  void drop(uint32_t& head) {
+    while (head != 0) {
+      uint32_t next = nodes_[head].next;
+      nodes_[head].next = spare_;
+      spare_ = head;
+      head = next;
+    }
+  }
+
  private:
   struct Node {
     Moment reader;
     uint32_t next;
   };
+
+  void push(uint32_t& head, const Moment& reader) {
+    if (spare_ == 0) {
+      nodes_.push_back({reader, head});
+      head = static_cast<uint32_t>(nodes_.size() - 1);
+      return;
+    }
+    uint32_t at = spare_;
+    spare_ = nodes_[at].next;
+    nodes_[at] = {reader, head};
+    head = at;
+  }
+
   std::vector<Node> nodes_;
+  uint32_t spare_ = 0;  // a list of places free for use
 };
 
 // The cells of one stretch of memory: one for each four bytes, or for each byte once something smaller is accessed.

@@ -25,43 +25,35 @@ __device__ __forceinline__ Scalar::accumulate scale_and_add(const GemmArgs& args
   return Scalar::fma(args.beta, c, Scalar::mul(args.alpha, acc));
 }
 
-// One result of this CTA's batch entry, ready to be stored.
-template <int MODE>
-__device__ __forceinline__ Output::storage finished_result(const GemmArgs& args, int row, int col, Scalar::accumulate acc) {
-  Scalar::accumulate x = Scalar::mul(args.alpha, acc);
-  if (reads_c<MODE>(args)) {
-    const auto* c = args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col;
-    x = scale_and_add(args, acc, Output::load(c));
-  }
-  return Output::round(Epilogue::apply(x, col, args));
-}
-
-template <int MODE>
-__device__ __forceinline__ void write_result(const GemmArgs& args, int row, int col, Scalar::accumulate acc) {
-  auto* d = args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col;
-  *d = finished_result<MODE>(args, row, col, acc);
-}
-
-// COUNT neighbouring results of one row; col, the leading dimensions and the bases are multiples of COUNT elements.
+// COUNT neighbouring results of this CTA's batch entry, not yet rounded. Where there are several, col, the leading
+// dimensions and the bases are multiples of COUNT elements.
 template <int MODE, int COUNT>
-__device__ __forceinline__ Vec<Output::storage, COUNT> finished_results(const GemmArgs& args, int row, int col,
-                                                                        const Scalar::accumulate* acc) {
+__device__ __forceinline__ Vec<Scalar::accumulate, COUNT> finished(const GemmArgs& args, int row, int col,
+                                                                   const Scalar::accumulate* acc) {
   Vec<Output::storage, COUNT> c{};
   if (reads_c<MODE>(args)) c = load_word<COUNT>(args.c + blockIdx.z * args.batch_stride_c + row * args.ldc + col);
-  Vec<Output::storage, COUNT> out;
+  Vec<Scalar::accumulate, COUNT> out;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
     Scalar::accumulate x = Scalar::mul(args.alpha, acc[i]);
     if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Output::widen(c[i]));
-    out[i] = Output::round(Epilogue::apply(x, col + i, args));
+    out[i] = Epilogue::apply(x, col + i, args);
   }
   return out;
 }
 
 template <int MODE, int COUNT>
 __device__ __forceinline__ void write_results(const GemmArgs& args, int row, int col, const Scalar::accumulate* acc) {
-  store_word(args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col,
-             finished_results<MODE, COUNT>(args, row, col, acc));
+  const auto x = finished<MODE, COUNT>(args, row, col, acc);
+  Vec<Output::storage, COUNT> out;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) out[i] = Output::round(x[i]);
+  store_word(args.d + blockIdx.z * args.batch_stride_d + row * args.ldd + col, out);
+}
+
+template <int MODE>
+__device__ __forceinline__ void write_result(const GemmArgs& args, int row, int col, Scalar::accumulate acc) {
+  write_results<MODE, 1>(args, row, col, &acc);
 }
 
 template <int MODE>

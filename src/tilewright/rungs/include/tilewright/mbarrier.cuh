@@ -16,56 +16,58 @@ struct alignas(8) Mbarrier {
 
 #if TILEWRIGHT_EMULATED
 
-inline void mbarrier_init(Mbarrier* barrier, unsigned arrivals, const char* file = __builtin_FILE(),
-                          int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_init(Mbarrier* barrier, unsigned arrivals, const char* file = __builtin_FILE(),
+                                   int line = __builtin_LINE()) {
   tilewright_mbarrier_init(barrier, arrivals, file, line);
 }
 
-inline void mbarrier_inval(Mbarrier* barrier, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_inval(Mbarrier* barrier, const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
   tilewright_mbarrier_inval(barrier, file, line);
 }
 
-inline void mbarrier_arrive(Mbarrier* barrier, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_arrive(Mbarrier* barrier, const char* file = __builtin_FILE(),
+                                     int line = __builtin_LINE()) {
   tilewright_mbarrier_update(barrier, 1, 0, file, line);
 }
 
-inline bool mbarrier_test_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
-                               int line = __builtin_LINE()) {
+__forceinline__ bool mbarrier_test_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
+                                        int line = __builtin_LINE()) {
   return tilewright_mbarrier_test(barrier, parity, file, line) != 0;
 }
 
-inline void mbarrier_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
-                          int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
+                                   int line = __builtin_LINE()) {
   tilewright_mbarrier_wait(barrier, parity, file, line);
 }
 
-inline void cp_async_mbarrier_arrive(Mbarrier* barrier, const char* file = __builtin_FILE(),
-                                     int line = __builtin_LINE()) {
+__forceinline__ void cp_async_mbarrier_arrive(Mbarrier* barrier, const char* file = __builtin_FILE(),
+                                              int line = __builtin_LINE()) {
   tilewright_cp_async_arrive(barrier, 0, file, line);
 }
 
-inline void cp_async_mbarrier_arrive_noinc(Mbarrier* barrier, const char* file = __builtin_FILE(),
-                                           int line = __builtin_LINE()) {
+__forceinline__ void cp_async_mbarrier_arrive_noinc(Mbarrier* barrier, const char* file = __builtin_FILE(),
+                                                    int line = __builtin_LINE()) {
   tilewright_cp_async_arrive(barrier, 1, file, line);
 }
 
-inline void mbarrier_expect_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
-                               int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_expect_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
+                                        int line = __builtin_LINE()) {
   tilewright_mbarrier_update(barrier, 0, bytes, file, line);
 }
 
-inline void mbarrier_arrive_expect_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
-                                      int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_arrive_expect_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
+                                               int line = __builtin_LINE()) {
   tilewright_mbarrier_update(barrier, 1, bytes, file, line);
 }
 
-inline void mbarrier_complete_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
-                                 int line = __builtin_LINE()) {
+__forceinline__ void mbarrier_complete_tx(Mbarrier* barrier, unsigned bytes, const char* file = __builtin_FILE(),
+                                          int line = __builtin_LINE()) {
   tilewright_mbarrier_update(barrier, 0, -static_cast<long>(bytes), file, line);
 }
 
-inline bool mbarrier_try_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
-                              int line = __builtin_LINE()) {
+__forceinline__ bool mbarrier_try_wait(Mbarrier* barrier, unsigned parity, const char* file = __builtin_FILE(),
+                                       int line = __builtin_LINE()) {
   return tilewright_mbarrier_test(barrier, parity, file, line) != 0;
 }
 

@@ -144,12 +144,13 @@ __device__ __forceinline__ unsigned smem_address(const void* smem) {
   return static_cast<unsigned>(__cvta_generic_to_shared(smem));
 }
 
-// 16 bytes bypass L1 (.cg), which serves a tile that each CTA reads once; smaller copies exist only as .ca.
+// 16 bytes bypass L1 (.cg), which serves a tile that each CTA reads once, and bring their line to the L2; smaller copies
+// exist only as .ca.
 template <int bytes>
 __device__ __forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
   if constexpr (bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                  :
                  : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem)), "r"(source_bytes)
                  : "memory");
@@ -165,7 +166,7 @@ template <int bytes>
 __device__ __forceinline__ void cp_async(void* smem, const void* gmem) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
   if constexpr (bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;"
                  :
                  : "r"(smem_address(smem)), "l"(__cvta_generic_to_global(gmem))
                  : "memory");

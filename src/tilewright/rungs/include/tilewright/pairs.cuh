@@ -19,19 +19,18 @@ __device__ __forceinline__ void write_pair(const GemmArgs& args, int row, int co
 }
 
 // Two neighbouring 16-bit results, rounded and side by side in one register; what lies outside D is anything.
-template <int MODE, bool PAIRED>
-__device__ __forceinline__ unsigned packed_pair(const GemmArgs& args, int row, int col,
-                                                const Scalar::accumulate* acc) {
-  Vec2<Output::storage> two{};
+template <int MODE, bool PAIRED, typename Out>
+__device__ __forceinline__ unsigned packed_pair(const GemmArgs& args, int row, int col, const Scalar::accumulate* acc) {
   const bool is_first_inside = !GUARDED || (row < args.m && col < args.n);
   const bool are_both_inside = !GUARDED || (row < args.m && col + 1 < args.n);
+  Vec2<Scalar::accumulate> two{};
   if (PAIRED && are_both_inside) {
-    two = finished_results<MODE, 2>(args, row, col, acc);
+    two = finished<MODE, 2>(args, row, col, acc);
   } else {
-    if (is_first_inside) two[0] = finished_result<MODE>(args, row, col, acc[0]);
-    if (are_both_inside) two[1] = finished_result<MODE>(args, row, col + 1, acc[1]);
+    if (is_first_inside) two[0] = finished<MODE, 1>(args, row, col, acc)[0];
+    if (are_both_inside) two[1] = finished<MODE, 1>(args, row, col + 1, acc + 1)[0];
   }
-  return *reinterpret_cast<const unsigned*>(two.elements);
+  return Out::round_pair(two[0], two[1]);
 }
 
 }  // namespace tilewright

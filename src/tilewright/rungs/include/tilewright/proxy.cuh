@@ -10,8 +10,8 @@ namespace tilewright {
 
 #if TILEWRIGHT_EMULATED
 
-inline void fence_proxy_async() { tilewright_proxy_fence(); }
-inline void fence_mbarrier_init() { tilewright_proxy_fence(); }
+__forceinline__ void fence_proxy_async() { tilewright_proxy_fence(); }
+__forceinline__ void fence_mbarrier_init() { tilewright_proxy_fence(); }
 
 #elif __CUDA_ARCH__ >= 900
 

@@ -10,12 +10,12 @@ namespace tilewright {
 #if TILEWRIGHT_EMULATED
 
 template <int count>
-inline void release_registers(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void release_registers(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_set_registers(count, 0, file, line);
 }
 
 template <int count>
-inline void acquire_registers(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void acquire_registers(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_set_registers(count, 1, file, line);
 }
 

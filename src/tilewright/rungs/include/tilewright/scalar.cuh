@@ -33,7 +33,12 @@ struct F32 : Float32Arithmetic {
   static __device__ __forceinline__ storage round(accumulate x) { return x; }
 };
 
-// 16-bit elements, accumulated in float32 and rounded once, to nearest, ties to even. Storage has no arithmetic.
+// Elements that lie in memory as float32; tensor cores alone multiply them, and take no more of one than its sign, its
+// exponent and the ten upper bits of its mantissa.
+struct TF32 : F32 {};
+
+// 16-bit elements, accumulated in float32 and rounded once, to nearest, ties to even; two of them make a register, the
+// first in its lower half. Storage has no arithmetic.
 struct F16 : Float32Arithmetic {
   struct storage {
     unsigned short bits;
@@ -48,6 +53,9 @@ struct F16 : Float32Arithmetic {
     return half;
   }
   static inline storage round(accumulate x) { return {__half(x).bits}; }
+  static inline unsigned round_pair(accumulate low, accumulate high) {
+    return round(low).bits | unsigned{round(high).bits} << 16;
+  }
 #else
   static __device__ __forceinline__ accumulate widen(storage x) {
     float value;
@@ -58,6 +66,11 @@ struct F16 : Float32Arithmetic {
     storage value;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
     return value;
+  }
+  static __device__ __forceinline__ unsigned round_pair(accumulate low, accumulate high) {
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
   }
 #endif
 };
@@ -82,6 +95,9 @@ struct BF16 : Float32Arithmetic {
     if (x != x) return {0x7FFF};
     return {static_cast<unsigned short>((pattern + 0x7FFF + (pattern >> 16 & 1)) >> 16)};
   }
+  static inline unsigned round_pair(accumulate low, accumulate high) {
+    return round(low).bits | unsigned{round(high).bits} << 16;
+  }
 #else
   static __device__ __forceinline__ accumulate widen(storage x) {
     return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
@@ -90,6 +106,11 @@ struct BF16 : Float32Arithmetic {
     storage value;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(value.bits) : "f"(x));
     return value;
+  }
+  static __device__ __forceinline__ unsigned round_pair(accumulate low, accumulate high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
   }
 #endif
 };

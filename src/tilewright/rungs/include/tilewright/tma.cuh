@@ -1,6 +1,7 @@
 // The tensor memory accelerator: one thread has a box of a matrix copied between global and shared memory. A map says
 // where the matrix lies, how large a box is and how its rows are swizzled; coordinates are a box's first column and row
-// in elements, and the batch entry. What lies outside the matrix arrives as zeros, and is left alone by a store.
+// in elements, and the batch entry. The column is a multiple of 16 bytes. What lies outside the matrix arrives as
+// zeros; a store leaves it alone but for the rest of the last 16 bytes of a row, and may not start before the matrix.
 // Each function has two bodies, CUDA and emulator. sm_90 and later.
 //
 // A box in shared memory is its rows one after the other, aligned to 128 bytes, or to eight rows of the swizzle's span.
@@ -14,27 +15,27 @@ namespace tilewright {
 
 #if TILEWRIGHT_EMULATED
 
-inline void tma_prefetch(const TensorMap*) {}
+__forceinline__ void tma_prefetch(const TensorMap*) {}
 
-inline void tma_load(void* smem, const TensorMap* map, Mbarrier* barrier, int col, int row, int entry,
-                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void tma_load(void* smem, const TensorMap* map, Mbarrier* barrier, int col, int row, int entry,
+                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_tma_load(smem, map, barrier, col, row, entry, file, line);
 }
 
-inline void tma_store(const TensorMap* map, const void* smem, int col, int row, int entry,
-                      const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void tma_store(const TensorMap* map, const void* smem, int col, int row, int entry,
+                               const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_tma_store(map, smem, col, row, entry, file, line);
 }
 
-inline void tma_commit() { tilewright_bulk_commit(); }
+__forceinline__ void tma_commit() { tilewright_bulk_commit(); }
 
 template <int pending_groups>
-inline void tma_wait_read() {
+__forceinline__ void tma_wait_read() {
   tilewright_bulk_wait(pending_groups, 1);
 }
 
 template <int pending_groups>
-inline void tma_wait() {
+__forceinline__ void tma_wait() {
   tilewright_bulk_wait(pending_groups, 0);
 }
 

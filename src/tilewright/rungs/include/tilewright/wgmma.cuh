@@ -1,5 +1,6 @@
 // A warpgroup's product on Hopper's tensor cores: D (64×N) += A (64×K) · B (K×N), where K is 32 bytes of elements and
-// both operands are read from shared memory, beside the threads. Each function has two bodies, CUDA and emulator. sm_90a.
+// both operands are read from shared memory, beside the threads. Each function has two bodies, CUDA and emulator.
+// sm_90a.
 //
 // The 128 threads of four neighbouring warps call each function together. A product is asynchronous: its registers are
 // the tensor cores' from wgmma until a wgmma_wait that covers the group in which it was committed, and so are its
@@ -17,11 +18,11 @@ constexpr bool is_same = false;
 template <typename X>
 constexpr bool is_same<X, X> = true;
 
-// Where an operand lies, in 64 bits. `start` is its first element, `span_bytes` the swizzle's span: 128, 64, 32, or 0 for
-// none. In memory are blocks of eight rows of one span each. Where rows run along k (A stored m×k, B stored n×k) the
-// next eight rows follow after `stride_bytes`, and `leading_bytes` matters only without a swizzle: from 16 bytes of k to
-// the next. Where rows run across k (transposed) they follow after `stride_bytes` along k, and after `leading_bytes` the
-// next span across it.
+// Where an operand lies, in 64 bits. `start` is its first element, `span_bytes` the swizzle's span: 128, 64, 32, or 0
+// for none, which counts as 16 below. In memory are blocks of eight rows of one span each. Where rows run along k (A
+// stored m×k, B stored n×k) the next eight rows follow after `stride_bytes`, and `leading_bytes` matters only without a
+// swizzle: from 16 bytes of k to the next. Where rows run across k (transposed) they follow after `stride_bytes` along
+// k, and after `leading_bytes` the next span across it; without a swizzle these two change places.
 __device__ __forceinline__ unsigned long long smem_descriptor(const void* start, int leading_bytes, int stride_bytes,
                                                               int span_bytes) {
   const auto sixteens = [](unsigned bytes) { return static_cast<unsigned long long>((bytes & 0x3FFFF) >> 4); };
@@ -36,23 +37,23 @@ __device__ __forceinline__ unsigned long long descriptor_at(unsigned long long d
 
 #if TILEWRIGHT_EMULATED
 
-inline void wgmma_fence(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_fence(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_fence(file, line);
 }
-inline void wgmma_commit(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_commit(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_commit(file, line);
 }
 template <int pending_groups>
-inline void wgmma_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma_wait(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   tilewright_wgmma_wait(pending_groups, file, line);
 }
 
 template <int count>
-inline void wgmma_registers(float (&)[count]) {}
+__forceinline__ void wgmma_registers(float (&)[count]) {}
 
 template <int N, typename Element, bool A_TRANSPOSED, bool B_TRANSPOSED>
-inline void wgmma(float (&d)[N / 2], unsigned long long a, unsigned long long b, bool accumulates,
-                  const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+__forceinline__ void wgmma(float (&d)[N / 2], unsigned long long a, unsigned long long b, bool accumulates,
+                           const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma's N is a multiple of 8 up to 256");
   constexpr int element = is_same<Element, BF16> ? 0 : is_same<Element, F16> ? 1 : 2;
   static_assert(element != 2 || (!A_TRANSPOSED && !B_TRANSPOSED), "wgmma transposes 16-bit elements only");

@@ -1,5 +1,5 @@
-// wgmma for every width: one asm statement needs its registers spelt out. Names and operands of 4·i accumulators, and one
-// specialisation of WgmmaShape for each N. Included by wgmma.cuh alone.
+// wgmma for every width: one asm statement needs its registers spelt out. Names and operands of 4·i accumulators, and
+// one specialisation of WgmmaShape for each N. Included by wgmma.cuh alone.
 #pragma once
 
 namespace tilewright {
@@ -75,30 +75,30 @@ struct WgmmaShape;
 #define TILEWRIGHT_SUMS_32 TILEWRIGHT_SUMS_31, TILEWRIGHT_FOUR(124)
 
 // COUNT: groups of four accumulators. A, B, ADD, TA and TB: the numbers of the operands behind them.
-#define TILEWRIGHT_WGMMA(N, TYPES, COUNT, A, B, ADD)                                                       \
-  "{\n.reg .pred add;\nsetp.ne.b32 add, %" #ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES " {" \
-  TILEWRIGHT_NAMES_##COUNT "}, %" #A ", %" #B ", add, 1, 1"
-#define TILEWRIGHT_SHAPE(N, COUNT, A, B, ADD, TA, TB)                                                                 \
-  template <>                                                                                                         \
-  struct WgmmaShape<N> {                                                                                              \
-    template <typename Element, int A_TRANSPOSED, int B_TRANSPOSED>                                                   \
-    static __device__ __forceinline__ void multiply(float (&d)[N / 2], unsigned long long a, unsigned long long b,    \
-                                                    int add) {                                                        \
-      if constexpr (is_same<Element, BF16>) {                                                                         \
-        asm volatile(TILEWRIGHT_WGMMA(N, "k16.f32.bf16.bf16", COUNT, A, B, ADD) ", %" #TA ", %" #TB ";\n}"            \
-                     : TILEWRIGHT_SUMS_##COUNT                                                                        \
-                     : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED));                               \
-      } else if constexpr (is_same<Element, F16>) {                                                                   \
-        asm volatile(TILEWRIGHT_WGMMA(N, "k16.f32.f16.f16", COUNT, A, B, ADD) ", %" #TA ", %" #TB ";\n}"              \
-                     : TILEWRIGHT_SUMS_##COUNT                                                                        \
-                     : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED));                               \
-      } else {                                                                                                        \
-        static_assert(!A_TRANSPOSED && !B_TRANSPOSED, "wgmma transposes 16-bit elements only");                       \
-        asm volatile(TILEWRIGHT_WGMMA(N, "k8.f32.tf32.tf32", COUNT, A, B, ADD) ";\n}"                                 \
-                     : TILEWRIGHT_SUMS_##COUNT                                                                        \
-                     : "l"(a), "l"(b), "r"(add));                                                                     \
-      }                                                                                                               \
-    }                                                                                                                 \
+#define TILEWRIGHT_WGMMA(N, TYPES, COUNT, A, B, ADD)                                               \
+  "{\n.reg .pred add;\nsetp.ne.b32 add, %" #ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
+  " {" TILEWRIGHT_NAMES_##COUNT "}, %" #A ", %" #B ", add, 1, 1"
+#define TILEWRIGHT_SHAPE(N, COUNT, A, B, ADD, TA, TB)                                                              \
+  template <>                                                                                                      \
+  struct WgmmaShape<N> {                                                                                           \
+    template <typename Element, int A_TRANSPOSED, int B_TRANSPOSED>                                                \
+    static __device__ __forceinline__ void multiply(float (&d)[N / 2], unsigned long long a, unsigned long long b, \
+                                                    int add) {                                                     \
+      if constexpr (is_same<Element, BF16>) {                                                                      \
+        asm volatile(TILEWRIGHT_WGMMA(N, "k16.f32.bf16.bf16", COUNT, A, B, ADD) ", %" #TA ", %" #TB ";\n}"         \
+                     : TILEWRIGHT_SUMS_##COUNT                                                                     \
+                     : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED));                            \
+      } else if constexpr (is_same<Element, F16>) {                                                                \
+        asm volatile(TILEWRIGHT_WGMMA(N, "k16.f32.f16.f16", COUNT, A, B, ADD) ", %" #TA ", %" #TB ";\n}"           \
+                     : TILEWRIGHT_SUMS_##COUNT                                                                     \
+                     : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED));                            \
+      } else {                                                                                                     \
+        static_assert(!A_TRANSPOSED && !B_TRANSPOSED, "wgmma transposes 16-bit elements only");                    \
+        asm volatile(TILEWRIGHT_WGMMA(N, "k8.f32.tf32.tf32", COUNT, A, B, ADD) ";\n}"                              \
+                     : TILEWRIGHT_SUMS_##COUNT                                                                     \
+                     : "l"(a), "l"(b), "r"(add));                                                                  \
+      }                                                                                                            \
+    }                                                                                                              \
   };
 
 TILEWRIGHT_SHAPE(8, 1, 4, 5, 6, 7, 8)

@@ -1,19 +1,20 @@
 // A warpgroup's part of a product by wgmma: tiles as TMA brings them, their product, results to D. Expects BM, BN, BK,
-// STAGES, TRANSPOSED_A, TRANSPOSED_B, BATCHED_A, BATCHED_B, BETA_MODE and PAIRED_OUTPUT. Owns how tiles lie in shared
-// memory and which thread holds what; who loads and when, is the kernel's.
+// TILE_K, STAGES, TRANSPOSED_A, TRANSPOSED_B, BATCHED_A, BATCHED_B, BETA_MODE and PAIRED_OUTPUT. Owns how tiles lie in
+// shared memory and which thread holds what; who loads and when, is the kernel's.
 #pragma once
 
 #include "tilewright/pairs.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/tma.cuh"
+#include "tilewright/warp.cuh"
 #include "tilewright/wgmma.cuh"
 
 namespace tilewright {
 
 constexpr int WARPGROUP = 128, WARPGROUP_ROWS = 64;  // threads, and rows of one wgmma
 
-// A step along k is BK elements of 16 bits, or half as many of 32. One wgmma takes 32 bytes of it.
-constexpr int TILE_K = BK * 2 / sizeof(Scalar::storage), WGMMA_K = 32 / sizeof(Scalar::storage);
+// A step along k is BK elements of 16 bits, or half as many of 32: TILE_K. One wgmma takes 32 bytes of it.
+constexpr int WGMMA_K = 32 / sizeof(Scalar::storage);
 
 // ROWS × COLS elements as they are stored, in panels of at most 128 bytes across. The rows of a panel lie one after the
 // other, their 16-byte chunks exchanged by TMA's swizzle as wide as the panel: rows that wgmma reads together lie in
@@ -37,7 +38,8 @@ struct TmaTile {
 
   // For wgmma, where rows run along k: from row `outer` on, element `k` of the tile.
   __device__ __forceinline__ unsigned long long along_k(int outer, int k) const {
-    const int offset = k / panel_cols * panel_bytes + outer * span_bytes + k % panel_cols * int{sizeof(Scalar::storage)};
+    const int offset =
+        k / panel_cols * panel_bytes + outer * span_bytes + k % panel_cols * int{sizeof(Scalar::storage)};
     return descriptor_at(smem_descriptor(memory, 16, 8 * span_bytes, span_bytes), offset);
   }
 
