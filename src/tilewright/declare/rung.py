@@ -23,6 +23,7 @@ PROBLEM_NAMES = frozenset(
     | {"reads_c", "transposed_a", "transposed_b", "element_bytes", "out_bytes"}
     | {f"batch_stride_{operand}" for operand in "abcd"}
 )
+TENSOR_FEATURES = frozenset({"mma_sync", "wgmma", "tcgen05"})
 SMEM_NAMES = frozenset({"threads", "smem_bytes", "static_smem_bytes", "dynamic_smem_bytes"})
 BINARY_NAMES = frozenset({"registers", "spill_bytes", "stack_bytes"})
 
@@ -282,5 +283,5 @@ class Rung(Step):
 
     @property
     def is_scalar_generic(self) -> bool:
-        """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
-        return "Scalar::" in self.source and not self.tensor_maps
+        """Whether another trait can stand in for its element: it multiplies by `Scalar::fma`, not on tensor cores."""
+        return not self.requires.features & TENSOR_FEATURES

@@ -19,10 +19,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
   const OutputTile tile(args, blockIdx.x);
   const int steps = args.k / BK + (args.k % BK != 0);
 
-  const Scalar::storage* a = args.a + tile.entry * args.batch_stride_a + tile.row * (TRANSPOSED_A ? 1 : args.lda);
-  const Scalar::storage* b = args.b + tile.entry * args.batch_stride_b + tile.col * (TRANSPOSED_B ? args.ldb : 1);
-  TileCopies<BM, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(a, args.lda, args.m - tile.row, threadIdx.x);
-  TileCopies<BN, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(b, args.ldb, args.n - tile.col, threadIdx.x);
+  const auto sources = OperandSources(args, tile);
+  TileCopies<BM, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row, threadIdx.x);
+  TileCopies<BN, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col, threadIdx.x);
 
   // The next step's tiles into the next stage. Past the last one the group is empty, so that waits count the same
   // everywhere.
@@ -49,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
   int current = 0;
   for (int step = 0; step < steps; ++step) {
     const Stage& stage = stages[current];
-    current = current + 1 < STAGES ? current + 1 : 0;
+    if (step + 1 < steps) current = current + 1 < STAGES ? current + 1 : 0;  // the last step has itself for a next one
     fetch();
 
 #pragma unroll
@@ -59,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
       } else {
         cp_async_wait<STAGES - 2>();
         __syncthreads();  // the next stage is whole, and everyone has read this one before it is filled again
-        if (step + 1 < steps) load_fragments(fragments[0], stages[current].As, stages[current].Bs, place, 0);
+        load_fragments(fragments[0], stages[current].As, stages[current].Bs, place, 0);
       }
       multiply(sums, fragments[k % 2]);
     }

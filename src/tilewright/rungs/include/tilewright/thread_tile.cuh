@@ -1,6 +1,6 @@
 // What one thread computes of its warp's tile: TM rows by TN columns in chunks of four by four. Neighbouring lanes hold
 // neighbouring chunks, so a chunk of a warp is read from shared memory, and stored to D, without gaps. Expects BM, BN,
-// BK, WM, WN, TM, TN, LANE_ROWS, LANE_COLS, BETA_MODE, GUARDED and OUTPUT_WORD. Owns which lane holds what.
+// BK, WM, WN, TM, TN, LANE_ROWS, LANE_COLS and what the problem chooses. Owns which lane holds what.
 #pragma once
 
 #include "tilewright/epilogue.cuh"
@@ -39,6 +39,16 @@ struct OutputTile {
     index -= entry * (tile_rows * tile_cols);
     row = index / tile_cols * BM;
     col = index % tile_cols * BN;
+  }
+};
+
+// Where a CTA's part of the operands begins.
+struct OperandSources {
+  const Scalar::storage *a, *b;
+
+  __device__ __forceinline__ OperandSources(const GemmArgs& args, const OutputTile& tile) {
+    a = args.a + tile.entry * args.batch_stride_a + tile.row * (TRANSPOSED_A ? 1 : args.lda);
+    b = args.b + tile.entry * args.batch_stride_b + tile.col * (TRANSPOSED_B ? args.ldb : 1);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "tilewright/pairs.cuh"
 #include "tilewright/registers.cuh"
+#include "tilewright/ring.cuh"
 #include "tilewright/tma.cuh"
 #include "tilewright/warp.cuh"
 #include "tilewright/wgmma.cuh"
@@ -62,19 +63,6 @@ struct Stage {
     mbarrier_arrive_expect_tx(full, bytes);
     As.load(&args.map_a, full, TRANSPOSED_A ? k : row, TRANSPOSED_A ? row : k, BATCHED_A ? entry : 0);
     Bs.load(&args.map_b, full, TRANSPOSED_B ? col : k, TRANSPOSED_B ? k : col, BATCHED_B ? entry : 0);
-  }
-};
-
-// A place in the ring of stages, and the parity of the phases that its barriers are in on this turn.
-struct Slot {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++stage == STAGES) {
-      stage = 0;
-      parity ^= 1;
-    }
   }
 };
 
