@@ -15,7 +15,7 @@ from tilewright.declare import (
 from tilewright.declare.rules import Rule
 
 
-def _aligned(operand: str, elements: int) -> str:
+def aligned(operand: str, elements: int) -> str:
     """An expression: whether base, rows and batch entries of the operand are aligned to so many elements."""
     width = 4 * elements
     entries = f"(batch == 1 or batch_stride_{operand} % {elements} == 0)"
@@ -26,16 +26,16 @@ FROM_PROBLEM = (
     derived("TRANSPOSED_A", "transposed_a", "whether A is stored k by m"),
     derived("TRANSPOSED_B", "transposed_b", "whether B is stored n by k"),
     derived(
-        "WORD_A", f"1 + 3 * (transposed_a and {_aligned('a', 4)})", "elements of A in one copy, by layout and alignment"
+        "WORD_A", f"1 + 3 * (transposed_a and {aligned('a', 4)})", "elements of A in one copy, by layout and alignment"
     ),
     derived(
         "WORD_B",
-        f"1 + 3 * (not transposed_b and {_aligned('b', 4)})",
+        f"1 + 3 * (not transposed_b and {aligned('b', 4)})",
         "elements of B in one copy, by layout and alignment",
     ),
     derived(
         "OUTPUT_WORD",
-        f"1 + 3 * ({_aligned('d', 4)} and (reads_c == 0 or {_aligned('c', 4)}))",
+        f"1 + 3 * ({aligned('d', 4)} and (reads_c == 0 or {aligned('c', 4)}))",
         "results in one store, by the alignment of D and C",
     ),
 )

@@ -6,6 +6,7 @@
 #include "tilewright/epilogue.cuh"
 #include "tilewright/fragment.cuh"
 #include "tilewright/k_major.cuh"
+#include "tilewright/output_tile.cuh"
 
 namespace tilewright {
 
@@ -29,26 +30,15 @@ struct ThreadPlace {
   }
 };
 
-// The tile of D that CTA `index` of a one-dimensional grid computes, row by row and entry by entry of the batch.
-struct OutputTile {
-  int row, col, entry;
-
-  __device__ __forceinline__ OutputTile(const GemmArgs& args, int index) {
-    const int tile_rows = (args.m - 1) / BM + 1, tile_cols = (args.n - 1) / BN + 1;
-    entry = index / (tile_rows * tile_cols);
-    index -= entry * (tile_rows * tile_cols);
-    row = index / tile_cols * BM;
-    col = index % tile_cols * BN;
-  }
-};
-
-// Where a CTA's part of the operands begins.
+// Where a CTA's part of the operands begins, from `k` on.
 struct OperandSources {
   const Scalar::storage *a, *b;
 
-  __device__ __forceinline__ OperandSources(const GemmArgs& args, const OutputTile& tile) {
-    a = args.a + tile.entry * args.batch_stride_a + tile.row * (TRANSPOSED_A ? 1 : args.lda);
-    b = args.b + tile.entry * args.batch_stride_b + tile.col * (TRANSPOSED_B ? args.ldb : 1);
+  __device__ __forceinline__ OperandSources(const GemmArgs& args, const OutputTile& tile, int k = 0) {
+    a = args.a + tile.entry * args.batch_stride_a + tile.row * (TRANSPOSED_A ? 1 : args.lda) +
+        k * (TRANSPOSED_A ? args.lda : 1);
+    b = args.b + tile.entry * args.batch_stride_b + tile.col * (TRANSPOSED_B ? args.ldb : 1) +
+        k * (TRANSPOSED_B ? 1 : args.ldb);
   }
 };
 
@@ -79,9 +69,7 @@ __device__ __forceinline__ void multiply(ThreadSums& sums, const ThreadFragments
 // The thread's results to D.
 __device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTile& tile, const ThreadPlace& place,
                                            const ThreadSums& sums) {
-  GemmArgs entry = args;
-  entry.c += tile.entry * args.batch_stride_c;
-  entry.d += tile.entry * args.batch_stride_d;
+  const GemmArgs entry = entry_of(args, tile.entry);
   const int rows = args.m - tile.row, cols = args.n - tile.col;  // that are left of D
 #pragma unroll
   for (int i = 0; i < TM; ++i) {

@@ -3,6 +3,7 @@
 // shared memory and which thread holds what; who loads and when, is the kernel's.
 #pragma once
 
+#include "tilewright/output_tile.cuh"
 #include "tilewright/pairs.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/ring.cuh"
@@ -101,14 +102,6 @@ template <int BLOCKS>
 __device__ __forceinline__ void settle(Sums<BLOCKS>& sums) {
 #pragma unroll
   for (int i = 0; i < BLOCKS; ++i) wgmma_registers(sums.x[i]);
-}
-
-// `args` with C and D of one batch entry, for a kernel whose grid does not say which.
-__device__ __forceinline__ GemmArgs entry_of(const GemmArgs& args, int entry) {
-  GemmArgs one = args;
-  one.c += entry * args.batch_stride_c;
-  one.d += entry * args.batch_stride_d;
-  return one;
 }
 
 // The warpgroup's results, whose first is (row, col) of D, from the threads' registers: two neighbours at a time.
