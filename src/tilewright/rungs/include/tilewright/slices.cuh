@@ -1,6 +1,7 @@
 // One result from several CTAs, each of which has summed a slice of k. The CTA that comes last adds the slices in their
 // order, whoever it is, so bits never depend on timing. No CTA waits for another. Owns where partial sums lie in the
 // workspace, and the flags, which it leaves zero.
+// Expects NUM_THREADS.
 #pragma once
 
 #include "tilewright/grid.cuh"
@@ -8,8 +9,8 @@
 
 namespace tilewright {
 
-// COUNT sums of each of THREADS threads, a multiple of four, of slice `slice` of tile `tile`. True in the CTA that came
-// last, which then has the totals. `arrived` is one word of shared memory. All threads of the CTA must come.
+// COUNT sums, a multiple of four, of each of the first THREADS threads: of slice `slice` of tile `tile`. True in the
+// CTA that came last, where they then have the totals. `arrived` is a word of shared memory. The whole CTA must come.
 template <int SLICES, int THREADS, int COUNT>
 __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int slice, Scalar::accumulate* sums,
                                            unsigned& arrived) {
@@ -17,12 +18,14 @@ __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int s
   using Four = Vec4<Scalar::accumulate>;
   auto* first = static_cast<Scalar::accumulate*>(args.workspace) + 1ll * tile * (SLICES * COUNT * THREADS);
   // Neighbouring threads' fours side by side.
+  const bool has_sums = THREADS == NUM_THREADS || threadIdx.x < THREADS;
   auto place = [&](int of_slice, int i) {
     return first + of_slice * (COUNT * THREADS) + i * THREADS + threadIdx.x * 4;
   };
 
 #pragma unroll
   for (int i = 0; i < COUNT; i += 4) {
+    if (!has_sums) break;
     Four four;
 #pragma unroll
     for (int x = 0; x < 4; ++x) four[x] = sums[i + x];
@@ -36,6 +39,7 @@ __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int s
 
 #pragma unroll
   for (int i = 0; i < COUNT; i += 4) {
+    if (!has_sums) break;
     Four total = load4(place(0, i));
 #pragma unroll
     for (int s = 1; s < SLICES; ++s) {
