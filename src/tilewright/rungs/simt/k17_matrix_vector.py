@@ -22,7 +22,7 @@ RUNG = Rung(
     track="simt",
     builds_on="k15_split_k",
     title="matrix and vector",
-    summary="For one row or column of D, read the matrix along its stored rows straight into FMAs, a whole step's loads at once.",
+    summary="For one row or column of D, read the matrix along its stored rows straight into FMAs, many loads at once.",
     lesson=Lesson(
         idea="""\
 With a single row or column no element of the matrix is used twice, so shared memory has nothing to give but the vector,
