@@ -1,6 +1,8 @@
-"""What is mutated: every rung's kernel, under its default constants, and the headers that they compute with.
+"""What is mutated: the kernels of the tensor track and of the FP32 ladder up to `LAST`, under their default constants,
+and the headers that they compute with.
 
-A new one is one more subject. Owns how a changed text becomes configs that can run; what is changed is `operators`'.
+A new one is one more subject; later FP32 rungs are not judged yet. Owns how a changed text becomes configs that can run;
+what is changed is `operators`'.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from mutants.operators import Mutant, mutants
 from tilewright.compile.headers import INCLUDE_DIR
 from tilewright.declare import Config, Rung, all_rungs, enumerate_configs, rung_config
 
+LAST = 12
 HEADERS = {
     "epilogue.cuh": ("k02", "k08"),
     "fragment.cuh": ("k08", "k10"),
@@ -121,7 +124,8 @@ def other_values(rung: str) -> dict[str, int]:
 @functools.cache
 def subjects() -> dict[str, Subject]:
     """Every subject by name, the rungs in the order of the ladder."""
-    made = [Subject(rung.name, rung.source, (rung,)) for rung in all_rungs().values()]
+    judged = [rung for rung in all_rungs().values() if rung.track == "tensor" or rung.number <= LAST]
+    made = [Subject(rung.name, rung.source, (rung,)) for rung in judged]
     for header, queries in HEADERS.items():
         made.append(Subject(header, header_text(header), tuple(all_rungs().find(query) for query in queries), header))
     return {subject.name: replace(subject, further=FURTHER_VALUES.get(subject.name, {})) for subject in made}

@@ -76,7 +76,8 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
         grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
 
         def launch(problem: Problem, addresses: dict[str, int]) -> None:
-            backend.launch(binary, grid, field61_args(problem, alpha=scales[0], beta=scales[1], **addresses))
+            args = field61_args(config, problem, backend, alpha=scales[0], beta=scales[1], **addresses)
+            backend.launch(binary, grid, args)
 
         return run_with(backend, launch)(problem, operands)
 
