@@ -1,8 +1,8 @@
 """What is mutated: the kernels of the tensor track and of the FP32 ladder up to `LAST`, under their default constants,
 and the headers that they compute with.
 
-A new one is one more subject; later FP32 rungs are not judged yet. Owns how a changed text becomes configs that can run;
-what is changed is `operators`'.
+A new one is one more subject; later FP32 rungs are not judged yet. Owns how a changed text becomes configs that can
+run; what is changed is `operators`'.
 """
 
 from __future__ import annotations

@@ -65,6 +65,8 @@ def _fitting(problem: Problem, arch: ArchSpec, sm_count: int) -> tuple[list[Conf
 
 
 def _refusal(config: Config, problem: Problem, arch: ArchSpec, sm_count: int) -> str | None:
+    if config.rung.scratch is not None:
+        return f"{config.rung.name}: leaves sums in a workspace, which the library call does not allocate"
     try:
         config.require_problem(problem)
         config.require_arch(arch)
