@@ -26,6 +26,7 @@ HEADERS = {
     "tile.cuh": ("t01", "t04"),
     "tensor_tile.cuh": ("t02",),
     "wgmma_tile.cuh": ("t05", "t06"),
+    "ring.cuh": ("t06",),
     "raster.cuh": ("t07",),
 }
 """Headers without a second body for the emulator, and rungs that between them use all of each."""
