@@ -25,13 +25,15 @@ HEADERS = {
     "pairs.cuh": ("t02", "t08"),
     "tile.cuh": ("t01", "t04"),
     "tensor_tile.cuh": ("t02",),
-    "wgmma_tile.cuh": ("t05", "t06"),
+    "wgmma_tile.cuh": ("t05", "t07"),
+    "ring.cuh": ("t06",),
     "raster.cuh": ("t07",),
 }
 """Headers without a second body for the emulator, and rungs that between them use all of each."""
 FURTHER_VALUES = {
     "t01_wmma": {"WN": 32},  # fewer fragments along n than along m
     "t04_multistage": {"BK": 64},  # more than two steps in a tile
+    "t08_deferred_epilogue": {"BM": 256, "BN": 128},  # two blocks of rows a consumer
     "raster.cuh": {"GROUP_M": 2},  # fewer rows of tiles in a group than there are
     "wgmma_tile.cuh": {"BK": 128},  # two panels along k
     "tile.cuh": {"BM": 64, "BN": 64, "BK": 16, "WM": 16, "WN": 16},  # more threads than a tile has chunks
