@@ -48,7 +48,7 @@ def _tensor(config: Config) -> list[Problem]:
     least = max(LEAST_LOAD, config.rung.requires.row_bytes)
     ragged = _problem("NN", "bfloat16", (2 * bm + 1, bn + 8, 2 * deep + bk), TMA_LOAD)
     made = (
-        _problem("NT", "bfloat16", (bm + 3, bn - 3, bk + 5), least, batch=3),
+        _problem("NT", "bfloat16", (bm - 3, bn + 5, bk + 5), least, batch=3),
         _problem("NT", "bfloat16", (3, 5, 0), least),
         _problem("NT", "bfloat16", (1, 1, 1), least, batch=SM_COUNT * (config.stages + 1)),
         _problem("TN", "float32", (bm + 1, bn + 2, deep + 1), TMA_LOAD),

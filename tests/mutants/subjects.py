@@ -23,7 +23,7 @@ HEADERS = {
     "epilogue.cuh": ("k02", "k08"),
     "fragment.cuh": ("k08", "k10"),
     "pairs.cuh": ("t02", "t08"),
-    "tile.cuh": ("t01", "t04"),
+    "tile.cuh": ("t01", "t02", "t04"),
     "tensor_tile.cuh": ("t02",),
     "wgmma_tile.cuh": ("t05", "t07"),
     "ring.cuh": ("t06",),
