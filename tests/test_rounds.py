@@ -31,6 +31,7 @@ class FakeTimer:
         self.launch_s = 0.0
         self.idle_s: list[float] = []
         self.replayed: list[str] = []
+        self.captured: list[int] = []
         self.spent_us = 0.0
         self.rounds = 0
         self.launches: list[tuple[str, int]] = []
@@ -62,6 +63,7 @@ class FakeTimer:
         batch(self)
         captured = self.launches[before:]
         del self.launches[before:]
+        self.captured.append(len(captured))
 
         def replay(stream: FakeTimer) -> None:
             stream.replayed.append(captured[0][0])
@@ -356,11 +358,19 @@ def test_a_burst_begins_with_a_batch_that_is_not_recorded() -> None:
 
 
 def test_in_sustained_mode_each_arm_runs_alone_for_half_a_second() -> None:
-    timer = FakeTimer(noisy(0.0, a=200.0, b=900.0), overhead_s=0.0)
-    got = measure([timer.arm(x) for x in "ab"], timer, rounds=5, seed=0, budget_s=1e3, slots=3, mode="sustained")
+    cost_us = {"a": 20.0, "b": 200.0, "c": 4000.0}  # the fake's graphs take half
+    timer = FakeTimer(noisy(0.0, **cost_us), overhead_s=0.0)
+    got = measure([timer.arm(x) for x in "abc"], timer, rounds=5, seed=0, budget_s=1e3, slots=3, mode="sustained")
     assert got.in_graphs and not timer.idle_s
-    for name, time_us in (("a", 200.0), ("b", 900.0)):
-        assert got.inner[name] % 3 == 0 and 0.5e6 <= got.inner[name] * time_us < 0.51e6
+    for name, time_us in cost_us.items():
+        assert got.inner[name] % 3 == 0 and 0.5e6 <= got.inner[name] * time_us < 0.515e6
+        assert got.median_us(name) == pytest.approx(time_us / 2)
+
+
+def test_graphs_are_small_enough_for_a_stream_to_hold_two() -> None:
+    timer = FakeTimer(noisy(0.0, a=20.0), overhead_s=0.0)
+    got = measure([timer.arm("a")], timer, rounds=5, seed=0, budget_s=1e3, slots=3, mode="sustained")
+    assert 0 < timer.captured[0] <= 256 and got.inner["a"] >= 25_000
 
 
 def test_sustained_mode_is_refused_where_no_graph_can_be_made() -> None:

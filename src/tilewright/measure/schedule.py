@@ -17,16 +17,18 @@ from tilewright.errors import LaunchFailed
 from tilewright.measure.clocks import ClockReading
 from tilewright.measure.modes import BURST, STEADY, SUSTAINED
 from tilewright.measure.stats import check_times
-from tilewright.measure.timer import Batch, Timer
+from tilewright.measure.timer import Batch, Repeated, Timer
 
 SAMPLE_US = 1000.0
 SUSTAINED_SAMPLE_US = 500_000.0
-"""As long as an arm runs alone in the sustained mode, from one graph: a stream does not hold that many launches."""
+"""As long as an arm runs alone in the sustained mode, from graphs: the host has little to queue."""
 MAX_LAUNCHES_PER_ROUND = 768
 """Below the about 1000 launches a CUDA stream holds before queueing one more waits for the GPU."""
 SHORT_US = 20.0
 """A launch shorter than this is replayed in a graph: the host needs about as long to queue it."""
 MAX_REPLAY_US = 50_000.0
+MAX_REPLAY_LAUNCHES = 256
+"""Of one graph; a sample of more replays it again. A stream that holds this replay and the next has room for both."""
 BURST_IDLE_S = 0.1
 
 ReadClocks = Callable[[], ClockReading | None]
@@ -106,30 +108,38 @@ class Schedule:
 
     def _capture(self, medians_us: Mapping[str, float], sample_us: float, most_us: float) -> None:
         """Capture each arm once, over whole passes of the ring, so that any order of replays rotates like launches."""
-        passes = {name: self.slots * math.ceil(sample_us / us / self.slots) for name, us in medians_us.items()}
+        passes = {name: math.ceil(sample_us / us / self.slots) for name, us in medians_us.items()}
         slowest = max(passes, key=lambda name: passes[name] * medians_us[name])
-        longest_us = passes[slowest] * medians_us[slowest]
+        longest_us = passes[slowest] * self.slots * medians_us[slowest]
         if longest_us > most_us:
             self.no_graph = f"{slowest} over {self.slots} buffer sets would take {longest_us / 1000.0:.0f} ms a replay"
             return
-        plain, self.inner = self.inner, passes
+        plain = self.inner
         self._launched = 0
         try:
-            self._replays = {arm.name: self.timer.capture(self._queueing(arm)) for arm in self.arms}
+            self._replays = {arm.name: self._replay(arm, passes[arm.name]) for arm in self.arms}
             self.run()
         except LaunchFailed as error:
             self._replays, self.inner, self.no_graph = {}, plain, str(error)
 
-    def _queueing(self, arm: Arm) -> Batch:
+    def _replay(self, arm: Arm, passes: int) -> Batch:
+        """At least so many passes of the arm over the ring, from one graph or, where they are many, one repeated."""
+        repeats = math.ceil(passes / max(1, MAX_REPLAY_LAUNCHES // self.slots))
+        launches = math.ceil(passes / repeats) * self.slots
+        self.inner = {**self.inner, arm.name: launches * repeats}
+        replay = self.timer.capture(self._queueing(arm, launches))
+        return replay if repeats == 1 else Repeated(replay, repeats)
+
+    def _queueing(self, arm: Arm, launches: int) -> Batch:
         def queue(stream: Any) -> None:
-            for _ in range(self.inner[arm.name]):
+            for _ in range(launches):
                 arm.launch(self._launched % self.slots, stream)
                 self._launched += 1
 
         return queue
 
     def _plain(self, arm: Arm) -> Batch:
-        queue = self._queueing(arm)
+        queue = self._queueing(arm, self.inner[arm.name])
 
         def timed(stream: Any) -> None:
             start_s = self.timer.now_s()

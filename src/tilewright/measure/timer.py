@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,19 @@ DELAY_ENTRY = "tilewright_delay"
 DELAY_MIN_US, DELAY_MAX_US = 100.0, 200_000.0
 DELAY_DECAY = 0.98
 MAX_TRIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A batch of `count` times the same replay, each of which has to be queued before the device comes to it."""
+
+    replay: Batch
+    count: int
+
+    def __call__(self, stream: Any) -> None:
+        """Queue all of them."""
+        for _ in range(self.count):
+            self.replay(stream)
 
 
 class Timer(Protocol):
@@ -57,8 +71,9 @@ class CudaTimer:
     """CUDA events on one `cuda.core.Stream`. Its device is current while batches are called.
 
     Every call queues a spin kernel, then event, batch, event for each batch, and waits once. A batch counts
-    only if the device had not reached it when the host had queued all of it; if one was late, the delay is
-    doubled and the whole call repeated, so no figure holds time in which the GPU waited for the host.
+    only if the device had not reached it when the host had queued all of it, or all of each replay where it is
+    `Repeated`; if one was late, the delay is doubled and the whole call repeated, so no figure holds time in which the
+    GPU waited for the host.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -110,10 +125,21 @@ class CudaTimer:
         late = []
         for index, (batch, (start, stop)) in enumerate(zip(batches, events, strict=True)):
             self._stream.record(start)
-            batch(self._stream)
-            self._stream.record(stop)
-            if start.is_done:
+            if self._is_late(batch, start):
                 late.append(index)
+            self._stream.record(stop)
+        return late
+
+    def _is_late(self, batch: Batch, start: Any) -> bool:
+        """Queue the batch behind `start`. Whether the device came to a part of it that was not queued yet."""
+        if not isinstance(batch, Repeated):
+            batch(self._stream)
+            return bool(start.is_done)
+        late, reached = False, start
+        for _ in range(batch.count):
+            batch.replay(self._stream)
+            late |= bool(reached.is_done)
+            reached = self._stream.record()
         return late
 
     def _new_event(self) -> Any:
