@@ -1,0 +1,105 @@
+"""Which configs are worth a look: every rung's default, and a few more that are written down or were calibrated.
+
+Owns `candidates.toml`, the configs that a calibration tries, and the set that a choice is made from.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tilewright.arch import ArchSpec
+from tilewright.declare import Config, all_rungs, rung_config
+from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
+from tilewright.problem import Problem
+from tilewright.select.calibration import Calibration, Learned
+from tilewright.select.model import Constants, Terms, predict
+from tilewright.select.traits import Traits, split_of, traits_of
+
+FILE = Path(__file__).with_name("candidates.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A config with all that the model needs of it. `calibrated`: its own runs stand behind the constants."""
+
+    config: Config
+    traits: Traits
+    constants: Constants
+    calibrated: bool
+
+    def expected(self, problem: Problem, calibration: Calibration) -> Terms:
+        """What the model expects of it for a problem that it takes."""
+        split = split_of(self.config, self.traits, problem)
+        return predict(self.traits, split, self.constants, problem, calibration.rates)
+
+
+@cache
+def written_down() -> tuple[Config, ...]:
+    """Every rung's default and the configs of `candidates.toml`, in the ladder's order; each once.
+
+    Raises InvalidInput for an entry that no rung takes.
+    """
+    registry = all_rungs()
+    more = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    for name in more:
+        if name not in registry:
+            raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
+    configs = []
+    for name, rung in registry.items():
+        configs.append(rung_config(rung))
+        configs += [rung_config(rung, settings) for settings in more.get(name, {}).get("configs", [])]
+    return tuple(dict.fromkeys(configs))
+
+
+@cache
+def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
+    """The candidates for products of an element type on an architecture, in the ladder's order."""
+    learned = calibration.of(dtype)
+    configs = written_down() if learned is None else (*_defaults(), *_calibrated(learned))
+    return tuple(
+        _candidate(config, arch, learned)
+        for config in dict.fromkeys(configs)
+        if dtype in config.rung.requires.every_dtype and config.fits(arch)
+    )
+
+
+def refusal(config: Config, problem: Problem, sm_count: int) -> str:
+    """Why `config` doesn't take `problem`, in words; empty where it does."""
+    try:
+        config.require_problem(problem)
+        config.grid(problem, sm_count=sm_count)
+    except (InvalidProblem, InvalidConfig) as error:
+        return str(error)
+    return ""
+
+
+def _defaults() -> list[Config]:
+    return [rung_config(rung) for rung in all_rungs().values()]
+
+
+def _calibrated(learned: Learned) -> list[Config]:
+    """The configs that were measured and that today's declarations still allow."""
+    found = []
+    for known in learned.configs:
+        rung = all_rungs().get(known.rung)
+        if rung is None:
+            continue
+        try:
+            found.append(rung_config(rung, known.settings))
+        except InvalidInput:
+            continue
+    return found
+
+
+def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candidate:
+    if learned is None:
+        return Candidate(config, traits_of(config, arch), Constants(), False)
+    usual = learned.rungs.get(config.rung.name, Constants())
+    for known in learned.configs:
+        if known.rung == config.rung.name and dict(known.settings) == config.values:
+            constants = Constants(known.efficiency, usual.latency_us, usual.fill_us, usual.epilogue)
+            return Candidate(config, traits_of(config, arch, known.ctas_per_sm), constants, True)
+    return Candidate(config, traits_of(config, arch), usual, config.rung.name in learned.rungs)
