@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.arch import get_arch
 from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.errors import InvalidProblem
-from tilewright.arch import get_arch
-from tilewright.problem import ITEMSIZE_BYTES, Problem, storage_dtype
+from tilewright.problem import Problem, storage_dtype
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.verify.freivalds import GUARD, FreivaldsCheck, Kernels, Placed, integers
 from tilewright.verify.freivalds.check import hashes

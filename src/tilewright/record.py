@@ -43,7 +43,8 @@ class Row:
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
     a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
     is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
-    `counters` are a profiler's, by its own names, of one launch of `kernel`.
+    `counters` are a profiler's, by its own names, of one launch of `kernel`. Of a suite's shape, `shape_class` is the
+    class it counts in, `expected_us` what was expected beforehand, `floor_us` the least that bytes and FLOPs allow.
     """
 
     rung: str
@@ -94,6 +95,10 @@ class Row:
     footprints: list[dict[str, Any]] | None = None
     roofline: dict[str, Any] | None = None
     waves: dict[str, Any] | None = None
+    shape_class: str | None = None
+    source: str | None = None
+    expected_us: float | None = None
+    floor_us: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):

@@ -120,10 +120,10 @@ def calibration_for(arch: ArchSpec, sm_count: int, card: str | None = None) -> C
 
 def shape_class(problem: Problem) -> str:
     """The class in which a measured ratio stands for others: layout, alignment, and sizes to a quarter more or less."""
-    sizes = ",".join(str(round(2 * math.log2(size)) if size else -1) for size in (problem.m, problem.n, problem.k, problem.batch))
+    sizes = ",".join(
+        str(round(2 * math.log2(size)) if size else -1) for size in (problem.m, problem.n, problem.k, problem.batch)
+    )
     return f"{problem.layout} {'aligned' if _is_aligned(problem) else 'unaligned'} {sizes}"
-
-
 
 
 def _is_aligned(problem: Problem) -> bool:

@@ -46,9 +46,7 @@ class Estimate:
     terms: Terms
 
 
-def choose(
-    problem: Problem, arch: ArchSpec, sm_count: int, *, kernels: str = "any", card: str | None = None
-) -> Choice:
+def choose(problem: Problem, arch: ArchSpec, sm_count: int, *, kernels: str = "any", card: str | None = None) -> Choice:
     """The config for `problem` on a card of `arch` with `sm_count` SMs.
 
     `kernels` 'own' keeps the framework's product out, `card` names one of several cards of the same size. Of results
@@ -84,9 +82,7 @@ def _chosen(
     return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
 
 
-def estimates(
-    problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None
-) -> list[Estimate]:
+def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None) -> list[Estimate]:
     """The candidates that take the problem, the fastest by the model first, `most` of them; equals by the later rung.
 
     Rules are asked last, as they cost more than the model.

@@ -23,17 +23,19 @@ REDUCE_US = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What a rung's kernels are like beside their traits; the four numbers that are calibrated.
+    """What a rung's kernels are like beside their traits; the numbers that are calibrated.
 
     `efficiency` is the share of the slowest pipe's rate that its main loop reaches. `latency_us` is what a step waits
     for memory with nothing else under way, `fill_us` what a CTA takes before its first product, `epilogue` how many
-    times the results' bytes take their time through the L2.
+    times the results' bytes take their time through the L2. `alone` is how many times its share of the SM's time a CTA
+    takes for a step where others would fit beside it and none is there: its warps are too few to keep the pipes busy.
     """
 
     efficiency: float = 0.8
     latency_us: float = 0.7
     fill_us: float = 1.5
     epilogue: float = 1.0
+    alone: float = 1.2
 
 
 class Terms(NamedTuple):
@@ -80,14 +82,16 @@ def predict(traits: Traits, split: int, constants: Constants, problem: Problem, 
     bound = max(pipes, key=pipes.__getitem__)
     work_us = pipes[bound] * sms / constants.efficiency
     tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
-    steps = -(-(-(-problem.k // split)) // traits.k_step)
+    slice_k = -(-problem.k // split)
+    steps = -(-slice_k // traits.k_step)
     on_busiest = -(-tiles * split // sms)
     held = min(on_busiest, traits.ctas_per_sm)
     full, rest = divmod(on_busiest, held)
-    waiting_us = (work_us + constants.latency_us) / traits.stages
+    alone_us = work_us * (constants.alone if traits.ctas_per_sm > 1 else 1.0)
+    waiting_us = max(alone_us, (work_us + constants.latency_us) / traits.stages)
     step_us = full * max(held * work_us, waiting_us) + (max(rest * work_us, waiting_us) if rest else 0.0)
     if held * work_us < waiting_us:
-        bound = "latency"
+        bound = "latency" if waiting_us > alone_us else f"{bound}, too few warps"
     waves = full + (rest > 0)
     out_bytes = traits.rows * traits.cols * (PARTIAL_BYTES if split > 1 else ITEMSIZE_BYTES[problem.out_dtype])
     epilogue_us = on_busiest * out_bytes * sms * constants.epilogue / rates.l2_per_us

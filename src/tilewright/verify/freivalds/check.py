@@ -49,7 +49,9 @@ def integers(problem: Problem) -> Filling:
     largest = LARGEST_SUM[problem.out_dtype]
     magnitude = min(MOST_MAGNITUDE, math.isqrt(LARGEST_SUM["float32"] // max(problem.k, 1)))
     if magnitude < 1:
-        raise InvalidProblem(f"{problem}: sums of ±1 exceed {LARGEST_SUM['float32']} and are not exact; use a smaller k")
+        raise InvalidProblem(
+            f"{problem}: sums of ±1 exceed {LARGEST_SUM['float32']} and are not exact; use a smaller k"
+        )
     if problem.out_dtype == "float32":
         return Filling(low=1, high=magnitude, whole=True)
     terms = (largest // DEVIATIONS) ** 2
