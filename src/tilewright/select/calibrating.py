@@ -23,6 +23,7 @@ from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, compute_ceiling
 from tilewright.select.calibration import Calibration, KnownConfig, Learned, shape_class
+from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
@@ -138,10 +139,10 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
     unused = [sample for sample in samples if sample.problem in held_out]
     rungs: dict[str, Constants] = {}
     configs: list[KnownConfig] = []
-    kept = _short_list(used)
+    kept = {*_short_list(used), *written_down()}
     for name in dict.fromkeys(sample.config.rung.name for sample in used):
         rungs[name], efficiencies = _fit_rung([s for s in used if s.config.rung.name == name], rates)
-        configs += _known(used, name, {c: e for c, e in efficiencies.items() if c in kept or c == rung_config(c.rung)})
+        configs += _known(used, name, {c: e for c, e in efficiencies.items() if c in kept})
     learned = Learned(rungs=rungs, configs=tuple(configs), library={}, fit={})
     fit = {
         "rows": len(used),

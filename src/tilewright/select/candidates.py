@@ -1,4 +1,4 @@
-"""Which configs are worth a look: every rung's default, and a few more that are written down or were calibrated.
+"""Which configs are worth a look: every rung's default, a few more that are written down, those that searches found.
 
 Owns `candidates.toml`, the configs that a calibration tries, and the set that a choice is made from.
 """
@@ -50,7 +50,11 @@ def written_down() -> tuple[Config, ...]:
     configs = []
     for name, rung in registry.items():
         configs.append(rung_config(rung))
-        configs += [rung_config(rung, settings) for settings in more.get(name, {}).get("configs", [])]
+        for settings in more.get(name, {}).get("configs", []):
+            try:
+                configs.append(rung_config(rung, settings))
+            except InvalidConfig as error:
+                raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
     return tuple(dict.fromkeys(configs))
 
 
@@ -58,7 +62,7 @@ def written_down() -> tuple[Config, ...]:
 def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
     """The candidates for products of an element type on an architecture, in the ladder's order."""
     learned = calibration.of(dtype)
-    configs = written_down() if learned is None else (*_defaults(), *_calibrated(learned))
+    configs = written_down() if learned is None else (*written_down(), *_calibrated(learned))
     return tuple(
         _candidate(config, arch, learned)
         for config in dict.fromkeys(configs)
@@ -74,10 +78,6 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
     except (InvalidProblem, InvalidConfig) as error:
         return str(error)
     return ""
-
-
-def _defaults() -> list[Config]:
-    return [rung_config(rung) for rung in all_rungs().values()]
 
 
 def _calibrated(learned: Learned) -> list[Config]:
