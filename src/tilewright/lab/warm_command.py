@@ -55,6 +55,6 @@ def run_warm(request: WarmRequest) -> int:
     failures = [failure for failure in in_parallel(compiled, sources) if failure is not None]
     for failure in failures:
         console.print(Text(str(failure), style="red"), soft_wrap=True)
-    told = f"{len(sources) - len(failures)} kernels for {len(shapes) - refused} shapes are compiled for {arch.name}"
-    console.print(Text(told + (f"; {refused} shapes are refused" if refused else "")), soft_wrap=True)
+    told = f"compiled for {arch.name}: kernels {len(sources) - len(failures)}, for shapes {len(shapes) - refused}"
+    console.print(Text(told + (f"; refused shapes {refused}" if refused else "")), soft_wrap=True)
     return 1 if failures else 0

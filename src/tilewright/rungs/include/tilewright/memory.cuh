@@ -144,8 +144,8 @@ __device__ __forceinline__ unsigned smem_address(const void* smem) {
   return static_cast<unsigned>(__cvta_generic_to_shared(smem));
 }
 
-// 16 bytes bypass L1 (.cg), which serves a tile that each CTA reads once, and bring their line to the L2; smaller copies
-// exist only as .ca.
+// 16 bytes bypass L1 (.cg), which serves a tile that each CTA reads once, and bring their line to the L2; smaller
+// copies exist only as .ca.
 template <int bytes>
 __device__ __forceinline__ void cp_async_zfill(void* smem, const void* gmem, int source_bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
