@@ -16,7 +16,7 @@ from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.facts.roofline import get_card
 from tilewright.problem import Problem
-from tilewright.select import candidates, choice, choose
+from tilewright.select import candidates, choice, choose, first_use, tuned_at_first_use
 from tilewright.select.calibration import calibration_for, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.model import Constants, compute_us, memory_us, predict
@@ -122,6 +122,19 @@ def test_another_word_in_the_environment_is_refused(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "yes")
     with pytest.raises(InvalidInput, match="TILEWRIGHT_AUTOTUNE=yes: must be one of off, readonly, on"):
         choose(Problem(m=4, n=4, k=4), H200, SMS)
+
+
+def test_a_first_use_is_tuned_where_that_is_asked_for_and_never_again(stored, monkeypatch):
+    problem, asked = Problem(m=64, n=64, k=64), []
+    monkeypatch.setattr(first_use, "tune", lambda *what, machine: asked.append((*what, machine)))
+    for mode, tunes in (("off", False), ("readonly", False), ("on", True)):
+        monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", mode)
+        chosen = choose(problem, H200, SMS)
+        assert tuned_at_first_use(problem, chosen, "a machine") == tunes
+    ((rung, tuned_for, request, machine),) = asked
+    assert (rung, tuned_for, request.effort, machine) == (chosen.config.rung, problem, "quick", "a machine")
+    assert not tuned_at_first_use(stored({"BK": 8}, 10.0), choose(stored({"BK": 8}, 10.0), H200, SMS), "a machine")
+    assert not tuned_at_first_use(problem, replace(chosen, library="faster"), "a machine")
 
 
 # --- the framework's own product

@@ -17,10 +17,12 @@ from tilewright.lab.calibrate_command import file_text
 from tilewright.lab.measuring import Effort
 from tilewright.lab.suite_bench import SuiteRequest, benched
 from tilewright.lab.suite_command import entry_line, exit_status, summary_lines
-from tilewright.lab.suite_summary import class_means, summary, worst
+from tilewright.lab.suite_summary import chosen_rows, class_means, summary, worst
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
-from tilewright.record import RECORDS_DIR, Record, Row, read_record
+from tilewright.record import RECORDS_DIR, Record, Row, read_record, timed_rows
+from tilewright.report.reading import Source
+from tilewright.report.report_page import report_page
 from tilewright.select import Choice, choose
 from tilewright.select.calibrating import calibrated, problem_of
 from tilewright.select.calibration import FOLDER, Calibration, shape_class
@@ -212,6 +214,20 @@ def test_the_packages_calibration_is_what_its_records_give():
 
 def test_problems_come_back_from_rows(every_record):
     assert problem_of(every_record.rows[0].problem) == read_suite("suite")[0].problem
+
+
+def test_the_report_shows_classes_the_worst_and_all_shapes(every_record):
+    text = report_page([Source("suite.json", "s", every_record)])
+    for words in (
+        "Suite suite",
+        "Means by class",
+        "skinny",
+        "The lowest ratios",
+        f"All {len(chosen_rows(every_record))} shapes",
+        "4096³ NN float32",
+    ):
+        assert words in text
+    assert list(timed_rows([every_record], "k04_shared_tile")) == []
 
 
 # --- on the command line

@@ -197,7 +197,10 @@ def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
 
 
 def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, Row]]:
-    """Every recorded, verified row of `rung` that has a time, with its record; of a tuning run the winner alone."""
+    """Every recorded, verified row of `rung` that has a time, with its record.
+
+    Of a tuning run the winner alone, and none of a suite, whose shapes are its own.
+    """
     for record in records:
         for row in _settled_rows(record):
             if row.rung == rung and row.time_us is not None and row.verified:
@@ -206,6 +209,8 @@ def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, R
 
 def _settled_rows(record: Record) -> list[Row]:
     """The rows whose times stand by themselves: most of a tuning run's only order its configs."""
+    if record.command == "bench":
+        return []
     if record.command != "tune":
         return record.rows
     best = (record.about or {}).get("best")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from tilewright.lab.output import standard_output
-from tilewright.record import read_record
+from tilewright.record import RECORDS_DIR, read_record
 from tilewright.select.calibrating import calibrated
 from tilewright.select.calibration import Calibration
 
@@ -18,7 +18,7 @@ from tilewright.select.calibration import Calibration
 def run_calibrate(paths: Sequence[Path], out: Path | None, seed: int) -> int:
     """Fit, print and write. Raises InvalidInput for records that cannot be used together."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    records = {file.name: read_record(file) for file in files}
+    records = {_name(file): read_record(file) for file in files}
     calibration = calibrated(records, seed=seed)
     console = standard_output()
     for line in _lines(calibration):
@@ -27,6 +27,12 @@ def run_calibrate(paths: Sequence[Path], out: Path | None, seed: int) -> int:
         out.write_text(file_text(calibration), encoding="utf-8")
         console.print(Text(f"{out} is written"), soft_wrap=True)
     return 0
+
+
+def _name(file: Path) -> str:
+    """What the calibration calls a record: its place among the package's, or its own name."""
+    path = file.resolve()
+    return str(path.relative_to(RECORDS_DIR)) if path.is_relative_to(RECORDS_DIR) else file.name
 
 
 def file_text(calibration: Calibration) -> str:

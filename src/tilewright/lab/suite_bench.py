@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.batch import in_parallel
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.errors import LaunchFailed, TilewrightError
 from tilewright.lab.measuring import Effort, fill_times
 from tilewright.lab.suite_machine import SuiteMachine
-from tilewright.lab.suite_rows import BEST, Entry, told
+from tilewright.lab.suite_rows import BEST, Entry, slim, told
 from tilewright.problem import Problem
 from tilewright.record import Record, Row
 from tilewright.select import choose
@@ -105,8 +106,8 @@ def _compile(entries: Sequence[Entry], machine: SuiteMachine) -> None:
         except TilewrightError:
             return
 
-    planned = [entry for entry in entries if entry.choice is not None]
-    list(in_parallel(build, [(config, e.shape.problem) for e in planned for config in (e.config, *e.tried)]))
+    jobs = [(c, e.shape.problem) for e in entries if e.choice is not None for c in (e.config, *e.tried)]
+    list(in_parallel(build, {kernel_source(*job): job for job in jobs}.values()))
 
 
 def _measured(
@@ -138,7 +139,7 @@ def _measured(
                 fill_times(row, samples, problem, None)
         if choice.library and sound and samples.stop != "throttled":
             rows.insert(0, entry.library_row(samples))
-    entry.rows = [*rows, *([baseline] if baseline is not None else []), *candidates]
+    entry.rows = [*rows, *([baseline] if baseline is not None else []), *map(slim, candidates)]
     for row in entry.rows:
         row.floor_us = {**floor, "both": max(floor.values())}
     return measurement

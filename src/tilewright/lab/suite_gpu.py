@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arch import ArchSpec
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.nvrtc import compile_cubin
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem
 from tilewright.facts.roofline import CARDS
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.ladder import require_memory
 from tilewright.lab.measuring import Effort
-from tilewright.lab.verifying import cubin
 from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
 from tilewright.measure.baseline import BASELINE, check_problem, prove_ieee, prove_tf32, told
 from tilewright.measure.modes import COLD
@@ -70,6 +70,7 @@ class GpuSuite:
         self._kernels = Kernels(gpu, lambda source: compile_cubin(source, gpu.arch), gpu.sm_count)
         self._check = FreivaldsCheck(gpu, self._kernels)
         self._proved: set[str] = set()
+        self._binaries: dict[KernelSource, Binary] = {}
         usable = int(gpu.free_bytes() * MEMORY_SHARE)
         self._size_bytes = max((need for p in problems if (need := self._need_bytes(p)) <= usable), default=0)
         self._memory = gpu.alloc(self._size_bytes, label="operands")
@@ -91,8 +92,11 @@ class GpuSuite:
         return next((name for name in CARDS if name.lower() in str(self._gpu.device.name).lower()), None)
 
     def binary(self, config: Config, problem: Problem) -> Binary:
-        """See `SuiteMachine`."""
-        return cubin(config, problem, self.arch)
+        """See `SuiteMachine`. A kernel that several shapes share is looked up once."""
+        source = kernel_source(config, problem)
+        if source not in self._binaries:
+            self._binaries[source] = compile_cubin(source, self.arch)
+        return self._binaries[source]
 
     def open(self, problem: Problem) -> None:
         """See `SuiteMachine`."""

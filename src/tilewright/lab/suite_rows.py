@@ -23,6 +23,10 @@ from tilewright.suite import Shape
 
 CHOSEN, OWN, BEST = "chosen", "own", "best"
 """Arms: what the library runs; our kernel where that is another's; the fastest candidate where it is another one."""
+KEPT = (
+    *("rung", "problem", "arm", "config", "verified", "verdict", "failure", "time_us", "samples_us", "outcome"),
+    *("registers", "spill_bytes", "ctas_per_sm", "shape_class", "floor_us"),
+)
 EXACT = "every element exact on integers"
 
 
@@ -97,6 +101,11 @@ class Entry:
             ratio_to_baseline=Ratio(ratio.low, ratio.median, ratio.high),
         )
         return self.marked(row, CHOSEN)
+
+
+def slim(row: Row) -> Row:
+    """What is kept of a candidate, of which there are many."""
+    return Row(**{name: getattr(row, name) for name in KEPT})
 
 
 def _judge(row: Row, complaint: str) -> None:
