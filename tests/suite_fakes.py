@@ -13,7 +13,7 @@ from tilewright.measure import Samples, twin_name
 from tilewright.measure.baseline import BASELINE
 from tilewright.select.calibration import calibration_for
 from tilewright.select.model import Constants, predict
-from tilewright.select.traits import split_of, traits_of
+from tilewright.select.traits import names_of, pieces_of, traits_of
 from tilewright.tune.screen import Screened
 
 ROUNDS = 12
@@ -83,7 +83,8 @@ class FakeMachine:
             fill_us=_drawn(0.5, 3.0, config.rung.name),
         )
         scatter = _drawn(0.96, 1.04, config.rung.name, config, replace(problem))
-        return predict(traits, split_of(config, traits, problem), constants, problem, self.rates).total_us * scatter
+        pieces = pieces_of(config, traits, problem, names_of(problem, self.sm_count))
+        return predict(traits, pieces, constants, problem, self.rates).total_us * scatter
 
 
 def _drawn(low, high, *about):

@@ -21,7 +21,7 @@ from tilewright.select.calibration import calibration_for, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.model import Constants, compute_us, memory_us, predict
 from tilewright.select.rates import card_like, nominal_rates
-from tilewright.select.traits import Traits
+from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
 from tilewright.tune import Store
 from tilewright.tune.context import context_of
 
@@ -166,20 +166,26 @@ def test_the_librarys_product_is_taken_for_the_classes_that_the_calibration_name
 
 
 RATES = nominal_rates(get_card("H200"))
-TRAITS = Traits(128, 128, 8, 2, 2 * 128 * 128 * 8, 2048, 16384, ctas_per_sm=2, persistent=False, split=1)
+GRID = all_rungs().find("k06").launch.grid
+TILE = {"BM": 128, "BN": 128}
+TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, ctas_per_sm=2, persistent=False, grid=GRID, constants=TILE)
+
+
+def pieces(traits, problem, split=1):
+    known = pieces_of(rung_config(all_rungs().find("k06")), traits, problem, names_of(problem, SMS))
+    return Pieces(known.ctas * split, split)
 
 
 def expected(traits=TRAITS, split=1, constants=None, **sizes):
-    return predict(
-        traits, split, constants or Constants(), Problem(**{"m": 4096, "n": 4096, "k": 4096, **sizes}), RATES
-    )
+    problem = Problem(**{"m": 4096, "n": 4096, "k": 4096, **sizes})
+    return predict(traits, pieces(traits, problem, split), constants or Constants(), problem, RATES)
 
 
 def test_the_expected_time_is_never_below_either_floor():
     for m, n, k in itertools.product((1, 100, 3000, 20000), repeat=3):
         problem = Problem(m=m, n=n, k=k)
         floor = max(memory_us(problem, RATES), compute_us(problem, RATES))
-        assert predict(TRAITS, 1, Constants(efficiency=1.0), problem, RATES).total_us > floor
+        assert predict(TRAITS, pieces(TRAITS, problem), Constants(efficiency=1.0), problem, RATES).total_us > floor
 
 
 def test_more_work_takes_longer_and_a_further_wave_shows():
@@ -208,6 +214,18 @@ def test_more_stages_hide_latency_and_slices_along_k_fill_the_card_at_the_price_
 def test_a_persistent_kernel_fills_its_pipeline_once():
     once, often = (expected(replace(TRAITS, persistent=persistent)) for persistent in (True, False))
     assert often.fill_us == often.waves * once.fill_us
+
+
+@pytest.mark.parametrize("query", ["k01", "k08", "k12", "t04", "t07"])
+def test_pieces_are_the_launchs_ctas_and_a_persistent_kernels_tiles(query):
+    config = rung_config(all_rungs().find(query))
+    problem = Problem(m=1000, n=3000, k=64, batch=3)
+    rows, cols, _ = config.tile
+    tiles = -(-problem.m // rows) * -(-problem.n // cols) * 3
+    grid = config.grid(problem, sm_count=SMS)
+    traits = traits_of(config, H200)
+    found = pieces_of(config, traits, problem, names_of(problem, SMS))
+    assert found == (tiles if traits.persistent else grid[0] * grid[1] * grid[2], 1)
 
 
 def test_c_is_read_and_a_broadcast_operand_comes_once():

@@ -21,14 +21,13 @@ from tilewright.problem import Problem
 from tilewright.record import Record, Row
 from tilewright.select import choose
 from tilewright.select.calibration import Calibration, calibration_for
-from tilewright.select.candidates import refusal, written_down
 from tilewright.select.choice import estimates
 from tilewright.select.model import compute_us, memory_us
 from tilewright.suite import Shape
 
 LEAST_ROUNDS, USUAL_OVER_FLOOR = 8, 1.5
 WORTH_TRYING = 4.0
-"""A candidate that is expected to take more than so many times the best one's time is not tried."""
+"""A candidate is not tried that by its own runs is expected to take more than so many times the best one's time."""
 
 Say = Callable[[str], None]
 OnEntry = Callable[[Entry], None]
@@ -84,17 +83,11 @@ def _planned(shape: Shape, request: SuiteRequest, machine: SuiteMachine, calibra
 
 def worth_trying(problem: Problem, arch: ArchSpec, calibration: Calibration) -> list[Config]:
     """Every candidate that takes the problem and isn't hopeless by the model, the fastest by it first."""
-    expected = {each.candidate.config: each.terms.total_us for each in estimates(problem, arch, calibration)}
-    limit = WORTH_TRYING * min(expected.values(), default=0.0)
-    others = [
-        config
-        for config in written_down()
-        if config not in expected
-        and problem.dtype in config.rung.requires.every_dtype
-        and config.fits(arch)
-        and not refusal(config, problem, calibration.rates.sm_count)
+    ranked = estimates(problem, arch, calibration)
+    limit_us = WORTH_TRYING * min((each.terms.total_us for each in ranked), default=0.0)
+    return [
+        each.candidate.config for each in ranked if each.terms.total_us <= limit_us or not each.candidate.calibrated
     ]
-    return [*(config for config, us in expected.items() if us <= limit), *others]
 
 
 def _compile(entries: Sequence[Entry], machine: SuiteMachine) -> None:

@@ -27,7 +27,7 @@ from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
-from tilewright.select.traits import Traits, split_of, traits_of
+from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
 
 COMMANDS = ("bench", "ladder", "tune")
 PAIRED_ARMS = ("chosen", "own", "best")
@@ -41,20 +41,19 @@ MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 """How many configs are kept at most, what the last must gain in the mean, what a problem without one counts as."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """One config's time for one problem."""
 
     problem: Problem
     config: Config
     traits: Traits
+    pieces: Pieces
     time_us: float
 
     def expected_us(self, constants: Constants, rates: Rates) -> float:
         """The model's time with these constants."""
-        return predict(
-            self.traits, split_of(self.config, self.traits, self.problem), constants, self.problem, rates
-        ).total_us
+        return predict(self.traits, self.pieces, constants, self.problem, rates).total_us
 
 
 def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
@@ -65,7 +64,7 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     card, arch = _card_of(records)
     every = list(records.values())
     rates = _rates(card, every)
-    samples = list(_samples(every, arch))
+    samples = list(_samples(every, arch, rates.sm_count))
     if not samples:
         raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
@@ -117,7 +116,7 @@ def _rates(card: Card, records: Sequence[Record]) -> Rates:
     )
 
 
-def _samples(records: Iterable[Record], arch: ArchSpec) -> Iterable[Sample]:
+def _samples(records: Iterable[Record], arch: ArchSpec, sm_count: int) -> Iterable[Sample]:
     """Every verified and timed row of a rung and config that there are today."""
     for record in records:
         for row in record.rows if record.command in COMMANDS else ():
@@ -129,7 +128,9 @@ def _samples(records: Iterable[Record], arch: ArchSpec) -> Iterable[Sample]:
                 config = rung_config(rung, row.config)
             except InvalidInput:
                 continue
-            yield Sample(problem_of(row.problem), config, traits_of(config, arch, row.ctas_per_sm), row.time_us)
+            problem, traits = problem_of(row.problem), traits_of(config, arch, row.ctas_per_sm)
+            pieces = pieces_of(config, traits, problem, names_of(problem, sm_count))
+            yield Sample(problem, config, traits, pieces, row.time_us)
 
 
 def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:

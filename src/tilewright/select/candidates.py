@@ -6,6 +6,7 @@ Owns `candidates.toml`, the configs that a calibration tries, and the set that a
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
 from tilewright.select.calibration import Calibration, Learned
 from tilewright.select.model import Constants, Terms, predict
-from tilewright.select.traits import Traits, split_of, traits_of
+from tilewright.select.traits import Traits, pieces_of, traits_of
 
 FILE = Path(__file__).with_name("candidates.toml")
 
@@ -30,10 +31,10 @@ class Candidate:
     constants: Constants
     calibrated: bool
 
-    def expected(self, problem: Problem, calibration: Calibration) -> Terms:
-        """What the model expects of it for a problem that it takes."""
-        split = split_of(self.config, self.traits, problem)
-        return predict(self.traits, split, self.constants, problem, calibration.rates)
+    def expected(self, problem: Problem, names: Mapping[str, int], calibration: Calibration) -> Terms:
+        """What the model expects of it for a problem that it takes; `names` are `names_of` the problem."""
+        pieces = pieces_of(self.config, self.traits, problem, names)
+        return predict(self.traits, pieces, self.constants, problem, calibration.rates)
 
 
 @cache

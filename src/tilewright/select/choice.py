@@ -18,6 +18,7 @@ from tilewright.select.candidates import Candidate, candidates_for, refusal
 from tilewright.select.mode import OFF, autotune_mode
 from tilewright.select.model import Terms
 from tilewright.select.stored import State, Tuned, store_state, tuned
+from tilewright.select.traits import names_of
 
 MOST_KEPT = 4096
 
@@ -88,7 +89,8 @@ def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, mos
     Rules are asked last, as they cost more than the model.
     """
     candidates = candidates_for(arch, problem.dtype, calibration)
-    expected = [Estimate(candidate, candidate.expected(problem, calibration)) for candidate in reversed(candidates)]
+    names = names_of(problem, calibration.rates.sm_count)
+    expected = [Estimate(each, each.expected(problem, names, calibration)) for each in reversed(candidates)]
     found: list[Estimate] = []
     for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):
         if most is not None and len(found) == most:

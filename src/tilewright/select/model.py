@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.select.rates import Rates
-from tilewright.select.traits import Traits
+from tilewright.select.traits import Pieces, Traits
 
 LAUNCH_US = 1.5
 OVERLAP = 4.0
@@ -71,8 +71,8 @@ def compute_us(problem: Problem, rates: Rates) -> float:
     return problem.flops / rates.flops_per_us[problem.dtype]
 
 
-def predict(traits: Traits, split: int, constants: Constants, problem: Problem, rates: Rates) -> Terms:
-    """What to expect of a config with these traits, in `split` slices along K."""
+def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Problem, rates: Rates) -> Terms:
+    """What to expect of a config with these traits for a problem in these pieces."""
     sms, element_bytes = rates.sm_count, ITEMSIZE_BYTES[problem.dtype]
     pipes = {
         "compute": traits.flop / rates.flops_per_us[problem.dtype],
@@ -81,10 +81,10 @@ def predict(traits: Traits, split: int, constants: Constants, problem: Problem, 
     }
     bound = max(pipes, key=pipes.__getitem__)
     work_us = pipes[bound] * sms / constants.efficiency
-    tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
+    split = pieces.split
     slice_k = -(-problem.k // split)
     steps = -(-slice_k // traits.k_step)
-    on_busiest = -(-tiles * split // sms)
+    on_busiest = -(-pieces.ctas // sms)
     held = min(on_busiest, traits.ctas_per_sm)
     full, rest = divmod(on_busiest, held)
     alone_us = work_us * (constants.alone if traits.ctas_per_sm > 1 else 1.0)
@@ -93,7 +93,7 @@ def predict(traits: Traits, split: int, constants: Constants, problem: Problem, 
     if held * work_us < waiting_us:
         bound = "latency" if waiting_us > alone_us else f"{bound}, too few warps"
     waves = full + (rest > 0)
-    out_bytes = traits.rows * traits.cols * (PARTIAL_BYTES if split > 1 else ITEMSIZE_BYTES[problem.out_dtype])
+    out_bytes = traits.results * (PARTIAL_BYTES if split > 1 else ITEMSIZE_BYTES[problem.out_dtype])
     epilogue_us = on_busiest * out_bytes * sms * constants.epilogue / rates.l2_per_us
     fill_us = constants.fill_us * (1 if traits.persistent else waves)
     in_sms_us = fill_us + steps * step_us + epilogue_us

@@ -5,10 +5,13 @@ Counted once for each config from its declaration; nothing is compiled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from tilewright.arch import ArchSpec, occupancy
-from tilewright.declare import Config
+from tilewright.declare import Config, Expr
 from tilewright.errors import InvalidConfig
 from tilewright.problem import Problem
 
@@ -20,45 +23,78 @@ OTHER_REGISTERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One CTA's work in a step along K: FLOP, elements loaded from global and from shared memory; and its place.
+    """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
-    `split` is None where the problem chooses it.
+    `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names.
     """
 
     rows: int
     cols: int
     k_step: int
     stages: int
-    flop: int
+    results: int
     global_elements: int
     shared_elements: int
     ctas_per_sm: int
     persistent: bool
-    split: int | None
+    grid: tuple[Expr, Expr, Expr]
+    constants: Mapping[str, int]
+
+    @property
+    def flop(self) -> int:
+        """Of a step."""
+        return 2 * self.results * self.k_step
 
 
 def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
     """The traits of `config` on an architecture that takes it; CTAs an SM are guessed where they aren't known."""
     rows, cols, k_step = config.tile
     declared, scope = config.rung.accesses, config.scope
-    chosen_by_problem = any(item.name == SPLIT for item in config.rung.from_problem)
     return Traits(
         rows=rows,
         cols=cols,
         k_step=k_step,
         stages=config.stages,
-        flop=2 * rows * cols * k_step,
+        results=declared.results.evaluate(scope),
         global_elements=declared.global_loads.evaluate(scope),
         shared_elements=declared.shared_loads.evaluate(scope),
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
         persistent=config.rung.launch.persistent,
-        split=None if chosen_by_problem else config.constants.get(SPLIT, 1),
+        grid=config.rung.launch.grid,
+        constants=config.constants,
     )
 
 
-def split_of(config: Config, traits: Traits, problem: Problem) -> int:
-    """Slices along K for `problem`."""
-    return config.problem_scope(problem)[SPLIT] if traits.split is None else traits.split
+class Pieces(NamedTuple):
+    """How a problem is shared out: CTAs' worth of work, slices counted, and slices along K."""
+
+    ctas: int
+    split: int
+
+
+def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[str, int]) -> Pieces:
+    """The pieces of `problem`, whose `names` with the card's sm_count are computed once for all configs.
+
+    Of a problem that the config doesn't take some number, at least 1.
+    """
+    known = {**traits.constants, **names}
+    if config.rung.from_problem and not _names_in(traits.grid) <= known.keys():
+        known.update(config.problem_scope(problem))
+    split = known.get(SPLIT, 1)
+    if traits.persistent:
+        return Pieces(-(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch * split, split)
+    x, y, z = traits.grid
+    return Pieces(max(x.evaluate(known) * y.evaluate(known) * z.evaluate(known), 1), split)
+
+
+def names_of(problem: Problem, sm_count: int) -> dict[str, int]:
+    """What grids may name of a problem and a card."""
+    return {**problem.names(), "sm_count": sm_count}
+
+
+@cache
+def _names_in(grid: tuple[Expr, Expr, Expr]) -> frozenset[str]:
+    return grid[0].names | grid[1].names | grid[2].names
 
 
 def _guessed_ctas(config: Config, arch: ArchSpec) -> int:
