@@ -42,10 +42,9 @@ class FakeMachine:
         return self.baseline_us is not None
 
     def complaint(self, problem, config):
-        name = BASELINE if config is None else config.rung.name
-        if name in self.raises:
-            raise self.raises[name]
-        return self.wrong.get(name, "")
+        if problem in self.raises:
+            raise self.raises[problem]
+        return self.wrong.get(BASELINE if config is None else config.rung.name, "")
 
     def screen(self, problem, config, best_us):
         us = self.hidden_us(config, problem)

@@ -68,6 +68,23 @@ def test_what_no_rung_takes_is_refused_with_each_rungs_reason():
         choose(problem, H200, SMS)
 
 
+def test_a_problem_beyond_any_launch_is_refused_in_words():
+    with pytest.raises(InvalidProblem, match="no rung takes it"):
+        choose(Problem(m=2**31 - 1, n=2**31 - 1, k=4, batch=2**31 - 1), H200, SMS)
+
+
+@pytest.mark.parametrize("layout", ["NN", "TN"])
+@pytest.mark.parametrize("size", [1, 64, 100, 4096])
+def test_the_quick_rules_never_stop_what_is_taken(layout, size):
+    for dtype in ("float32", "bfloat16"):
+        problem = Problem(m=size, n=size, k=size, dtype=dtype, out_dtype=dtype, layout=layout)
+        calibration = calibration_for(H200, SMS)
+        known = names_of(problem, SMS)
+        for candidate in candidates.candidates_for(H200, dtype, calibration):
+            taken = not candidates.refusal(candidate.config, problem, SMS)
+            assert candidate.may_take(problem, known) or not taken
+
+
 @pytest.fixture
 def stored(cold_cache):
     """Keep a choice for k08 as a tuning run would, on a device that is named."""
@@ -168,7 +185,7 @@ def test_the_librarys_product_is_taken_for_the_classes_that_the_calibration_name
 RATES = nominal_rates(get_card("H200"))
 GRID = all_rungs().find("k06").launch.grid
 TILE = {"BM": 128, "BN": 128}
-TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, ctas_per_sm=2, persistent=False, grid=GRID, constants=TILE)
+TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, GRID, TILE, by_problem=False)
 
 
 def pieces(traits, problem, split=1):

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from tilewright.arch import ArchSpec
-from tilewright.declare import Config, all_rungs, rung_config
+from tilewright.declare import Config, Expr, all_rungs, rung_config
+from tilewright.declare.expr import ExpressionError
+from tilewright.declare.rung import PROBLEM_NAMES
 from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
 from tilewright.select.calibration import Calibration, Learned
@@ -24,12 +26,26 @@ FILE = Path(__file__).with_name("candidates.toml")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A config with all that the model needs of it. `calibrated`: its own runs stand behind the constants."""
+    """A config with all that the model needs of it.
+
+    `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
+    which the rung derives from a problem: the quick ones.
+    """
 
     config: Config
     traits: Traits
     constants: Constants
     calibrated: bool
+    rules: tuple[Expr, ...]
+
+    def may_take(self, problem: Problem, names: Mapping[str, int]) -> bool:
+        """Whether kind and quick rules let the problem pass; `refusal` has the last word, and the reasons."""
+        known = {**self.traits.constants, **names}
+        try:
+            passes = all(rule.evaluate(known) for rule in self.rules)
+        except ExpressionError:  # what an earlier rule that isn't quick would have stopped
+            return True
+        return passes and not self.config.rung.requires.refusal(problem.kind)
 
     def expected(self, problem: Problem, names: Mapping[str, int], calibration: Calibration) -> Terms:
         """What the model expects of it for a problem that it takes; `names` are `names_of` the problem."""
@@ -78,6 +94,8 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
         config.grid(problem, sm_count=sm_count)
     except (InvalidProblem, InvalidConfig) as error:
         return str(error)
+    except ExpressionError as error:
+        return f"{config.rung.name}: {error}: more CTAs than can be launched"
     return ""
 
 
@@ -96,11 +114,13 @@ def _calibrated(learned: Learned) -> list[Config]:
 
 
 def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candidate:
-    if learned is None:
-        return Candidate(config, traits_of(config, arch), Constants(), False)
-    usual = learned.rungs.get(config.rung.name, Constants())
-    for known in learned.configs:
-        if known.rung == config.rung.name and dict(known.settings) == config.values:
-            constants = Constants(known.efficiency, usual.latency_us, usual.fill_us, usual.epilogue)
-            return Candidate(config, traits_of(config, arch, known.ctas_per_sm), constants, True)
-    return Candidate(config, traits_of(config, arch), usual, config.rung.name in learned.rungs)
+    constants, ctas_per_sm, calibrated = Constants(), None, False
+    if learned is not None:
+        calibrated = config.rung.name in learned.rungs
+        constants = learned.rungs.get(config.rung.name, constants)
+        for known in learned.configs:
+            if known.rung == config.rung.name and dict(known.settings) == config.values:
+                constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
+    known_names = PROBLEM_NAMES | config.constants.keys()
+    rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
+    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules)

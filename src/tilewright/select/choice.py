@@ -95,7 +95,8 @@ def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, mos
     for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):
         if most is not None and len(found) == most:
             break
-        if not refusal(each.candidate.config, problem, calibration.rates.sm_count):
+        may = each.candidate.may_take(problem, names)
+        if may and not refusal(each.candidate.config, problem, calibration.rates.sm_count):
             found.append(each)
     return found
 

@@ -74,13 +74,12 @@ def compute_us(problem: Problem, rates: Rates) -> float:
 def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Problem, rates: Rates) -> Terms:
     """What to expect of a config with these traits for a problem in these pieces."""
     sms, element_bytes = rates.sm_count, ITEMSIZE_BYTES[problem.dtype]
-    pipes = {
-        "compute": traits.flop / rates.flops_per_us[problem.dtype],
-        "shared": traits.shared_elements * element_bytes / rates.shared_per_us,
-        "L2": traits.global_elements * element_bytes / rates.l2_per_us,
-    }
-    bound = max(pipes, key=pipes.__getitem__)
-    work_us = pipes[bound] * sms / constants.efficiency
+    compute_us = traits.flop / rates.flops_per_us[problem.dtype]
+    shared_us = traits.shared_elements * element_bytes / rates.shared_per_us
+    l2_us = traits.global_elements * element_bytes / rates.l2_per_us
+    pipe_us = max(compute_us, shared_us, l2_us)
+    bound = "compute" if pipe_us == compute_us else "shared" if pipe_us == shared_us else "L2"
+    work_us = pipe_us * sms / constants.efficiency
     split = pieces.split
     slice_k = -(-problem.k // split)
     steps = -(-slice_k // traits.k_step)

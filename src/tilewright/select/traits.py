@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 from tilewright.arch import ArchSpec, occupancy
 from tilewright.declare import Config, Expr
+from tilewright.declare.expr import INT64_MAX, ExpressionError
 from tilewright.errors import InvalidConfig
 from tilewright.problem import Problem
 
@@ -25,7 +25,8 @@ OTHER_REGISTERS = 64
 class Traits:
     """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
-    `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names.
+    `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names, and where
+    that is `by_problem` what the rung derives from these.
     """
 
     rows: int
@@ -39,6 +40,7 @@ class Traits:
     persistent: bool
     grid: tuple[Expr, Expr, Expr]
     constants: Mapping[str, int]
+    by_problem: bool
 
     @property
     def flop(self) -> int:
@@ -49,7 +51,8 @@ class Traits:
 def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
     """The traits of `config` on an architecture that takes it; CTAs an SM are guessed where they aren't known."""
     rows, cols, k_step = config.tile
-    declared, scope = config.rung.accesses, config.scope
+    declared, scope, grid = config.rung.accesses, config.scope, config.rung.launch.grid
+    chosen = {item.name for item in config.rung.from_problem}
     return Traits(
         rows=rows,
         cols=cols,
@@ -60,8 +63,9 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         shared_elements=declared.shared_loads.evaluate(scope),
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
         persistent=config.rung.launch.persistent,
-        grid=config.rung.launch.grid,
+        grid=grid,
         constants=config.constants,
+        by_problem=not chosen.isdisjoint({SPLIT}.union(*(expr.names for expr in grid))),
     )
 
 
@@ -78,23 +82,22 @@ def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[s
     Of a problem that the config doesn't take some number, at least 1.
     """
     known = {**traits.constants, **names}
-    if config.rung.from_problem and not _names_in(traits.grid) <= known.keys():
+    if traits.by_problem:
         known.update(config.problem_scope(problem))
     split = known.get(SPLIT, 1)
     if traits.persistent:
         return Pieces(-(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch * split, split)
     x, y, z = traits.grid
-    return Pieces(max(x.evaluate(known) * y.evaluate(known) * z.evaluate(known), 1), split)
+    try:
+        ctas = x.evaluate(known) * y.evaluate(known) * z.evaluate(known)
+    except ExpressionError:  # beyond 64 bits, so beyond any launch
+        ctas = INT64_MAX
+    return Pieces(max(ctas, 1), split)
 
 
 def names_of(problem: Problem, sm_count: int) -> dict[str, int]:
     """What grids may name of a problem and a card."""
     return {**problem.names(), "sm_count": sm_count}
-
-
-@cache
-def _names_in(grid: tuple[Expr, Expr, Expr]) -> frozenset[str]:
-    return grid[0].names | grid[1].names | grid[2].names
 
 
 def _guessed_ctas(config: Config, arch: ArchSpec) -> int:
