@@ -90,6 +90,18 @@ def on_gpu():
     return run
 
 
+@pytest.fixture
+def one_float32_rung(monkeypatch):
+    """Choose k04 for float32, so that the emulator compiles a handful of kernels whatever is multiplied."""
+    from tilewright.select import choice
+
+    def is_left(config):
+        return "float32" not in config.rung.requires.dtypes or config.rung.name == "k04_shared_tile"
+
+    left = tuple(config for config in choice._default_configs() if is_left(config))
+    monkeypatch.setattr(choice, "_default_configs", lambda: left)
+
+
 hypothesis.settings.register_profile("untimed", deadline=None)  # speed is not what a test asserts
 hypothesis.settings.load_profile("untimed")
 

@@ -40,7 +40,7 @@ class DoubleArrays(NumpyArrays):
         return (*super().signature(array), array.device)
 
     def view(self, name, array):
-        seen = super().view(name, array)
+        seen = super().view(name, array.view(np.ndarray))
         return View(
             name, seen.address, seen.shape, seen.strides_bytes, seen.dtype, array.device, seen.writable, seen.unusable
         )

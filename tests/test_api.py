@@ -12,6 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import InvalidInput, InvalidProblem, NoDevice
 
+pytestmark = pytest.mark.usefixtures("one_float32_rung")
 RNG = np.random.default_rng(0)
 
 
@@ -365,6 +366,10 @@ def test_j3_j4_import_touches_no_driver_and_a_fork_may_use_the_call():
     assert done.returncode == 0, done.stderr
 
 
+class Lengths(np.ndarray):
+    """An array whose elements have a unit."""
+
+
 class Exported:
     """An array that is known by DLPack alone."""
 
@@ -405,6 +410,7 @@ def test_arrays_of_the_host_need_a_gpu_or_the_emulator_by_name():
         (lambda x: matmul(x.astype(np.complex64), x), "A: dtype=complex64"),
         (lambda x: matmul(x.astype(np.int8), x), "A: dtype=int8"),
         (lambda x: matmul(np.ma.masked_less(x, 0), x), "A: a masked array"),
+        (lambda x: matmul(x, x.view(Lengths)), "B: Lengths: may mean more than its elements"),
         (lambda x: matmul(np.zeros((2, 4, 4), "f4"), np.zeros((3, 4, 4), "f4")), r"batches \(2,\) and \(3,\) do not"),
         (lambda x: matmul(x, x, out=_read_only(x)), "out: read-only"),
         (lambda x: matmul(x, x, out=np.zeros((4, 4))), "out: dtype=float64"),

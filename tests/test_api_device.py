@@ -290,7 +290,7 @@ def test_a_framework_may_take_a_call_over(target, monkeypatch):
 def test_a_planned_product_is_executed_on_what_its_operands_hold_then(target, driver):
     a, b, out = aligned(6, 4), aligned(4, 5), aligned(6, 5)
     with tw.Gemm(a, b, out=out, alpha=2.0) as product:
-        assert str(product.plan()).startswith("6×5×4 NN float32, aligned to 256 bytes: k04_shared_tile")
+        assert str(product.plan()).startswith("6×5×4 NN float32, aligned to 256 bytes: k")
         for _ in range(2):
             a[...] = RNG.integers(-8, 9, a.shape)
             assert product.execute() is out
@@ -328,8 +328,9 @@ def test_autotune_searches_the_chosen_rung_and_plans_anew(target, monkeypatch):
         "tilewright.tune.tune", lambda rung, problem, request, machine: searched.append((rung, problem))
     )
     product = tw.Gemm(aligned(6, 4), aligned(4, 5))
+    chosen = product.plan().parts[0]
     product.autotune(budget_seconds=1.0)
-    assert [(rung.name, problem.m) for rung, problem in searched] == [("k04_shared_tile", 6)]
+    assert searched == [(chosen.choice.config.rung, chosen.problem)]
     assert len(target.loaded) == 2
 
 
@@ -366,7 +367,7 @@ def part_of(m):
 def test_a_kernel_is_loaded_once_whatever_the_size(real_target):
     for m in (3, 5, 3):
         real_target.load(part_of(m), 0)
-    assert real_target._gpu.loads == [("k04_shared_tile", 0)]
+    assert len(real_target._gpu.loads) == 1
 
 
 def test_a_kernel_is_not_loaded_while_a_graph_is_captured(real_target):

@@ -197,9 +197,11 @@ class CudaBackend:
 
         kernel = self.kernel(binary)
         with self.current():
-            self._opt_in(binary, kernel, dynamic_smem_bytes)
             function = check(driver.cuKernelGetFunction(driver.CUkernel(int(kernel.handle))))
             check(driver.cuFuncLoad(function))
+            if dynamic_smem_bytes > DEFAULT_SMEM_BYTES:
+                attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                check(driver.cuFuncSetAttribute(function, attribute, dynamic_smem_bytes))
             return int(function), int(check(driver.cuCtxGetCurrent()))
 
     def is_capturing(self, stream: int) -> bool:

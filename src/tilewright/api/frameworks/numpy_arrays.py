@@ -13,6 +13,9 @@ from tilewright.api.shapes import Shape
 from tilewright.api.view import HOST, View
 from tilewright.errors import InvalidProblem
 
+PLAIN = (np.ndarray, np.memmap, np.matrix)
+"""Arrays that are nothing but elements; other subclasses may have units, labels or masks."""
+
 
 def dtype_of(name: str) -> np.dtype[Any]:
     """NumPy's element type of that name."""
@@ -20,7 +23,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 class NumpyArrays(Framework):
-    """NumPy's arrays of any byte order and stride, memory maps and matrices included; masked ones are refused."""
+    """NumPy's arrays of any byte order and stride, memory maps and matrices included; other subclasses are refused."""
 
     name = "NumPy"
     on_host = True
@@ -39,6 +42,8 @@ class NumpyArrays(Framework):
             raise InvalidProblem(f"{name}: {type(array).__name__}: a scalar: a product needs arrays; multiply by *")
         if isinstance(array, np.ma.MaskedArray):
             raise InvalidProblem(f"{name}: a masked array: its mask would be lost; pass its .filled()")
+        if type(array) not in PLAIN:
+            raise InvalidProblem(f"{name}: {type(array).__name__}: may mean more than its elements; pass np.asarray(…)")
         native = array.dtype.newbyteorder("=")
         dtype = require_dtype(name, native.name)
         address, itemsize = self.address(array), array.itemsize
