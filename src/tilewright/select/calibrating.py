@@ -61,9 +61,9 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
 
     Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
     """
-    card, arch = _card_of(records)
+    card, arch = card_of(records)
     every = list(records.values())
-    rates = _rates(card, every)
+    rates = rates_of(card, every)
     samples = list(_samples(every, arch, rates.sm_count))
     if not samples:
         raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
@@ -80,7 +80,8 @@ def problem_of(fields: Mapping[str, Any]) -> Problem:
     return Problem(**{name: fields[name] for name in PROBLEM_FIELDS if name in fields})
 
 
-def _card_of(records: Mapping[str, Record]) -> tuple[Card, ArchSpec]:
+def card_of(records: Mapping[str, Record]) -> tuple[Card, ArchSpec]:
+    """The one listed card that the records are of. Raises InvalidInput."""
     devices = {str(record.environment.get("device", {}).get("name")) for record in records.values()}
     if len(devices) != 1:
         raise InvalidInput(f"records of {', '.join(sorted(devices))}: must be of one card; calibrate each by itself")
@@ -91,7 +92,7 @@ def _card_of(records: Mapping[str, Record]) -> tuple[Card, ArchSpec]:
     return found[0], get_arch(found[0].arch)
 
 
-def _rates(card: Card, records: Sequence[Record]) -> Rates:
+def rates_of(card: Card, records: Sequence[Record]) -> Rates:
     """The measured ceilings, and what the datasheet says where one is missing."""
     rows = {row.rung: row for record in records if record.command == "ceilings" for row in record.rows}
     usual = nominal_rates(card)
