@@ -25,8 +25,9 @@ from tilewright.record import RECORDS_DIR, Record, Row, read_record, timed_rows
 from tilewright.report.reading import Source
 from tilewright.report.report_page import report_page
 from tilewright.select import Choice, choose
-from tilewright.select.calibrating import calibrated, card_of, problem_of, rates_of
+from tilewright.select.calibrating import calibrated
 from tilewright.select.calibration import FOLDER, Calibration, shape_class
+from tilewright.select.samples import card_of, problem_of, rates_of
 from tilewright.suite import Shape, read_suite, selected
 
 EFFORT = Effort(20, 0.5)
