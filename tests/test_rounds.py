@@ -355,6 +355,25 @@ def test_a_burst_begins_with_a_batch_that_is_not_recorded() -> None:
     assert set(got.times_us["a"]) == set(got.times_us["b"]) == {5000.0}
 
 
+def test_in_sustained_mode_each_arm_runs_alone_for_half_a_second() -> None:
+    timer = FakeTimer(noisy(0.0, a=200.0, b=900.0), overhead_s=0.0)
+    got = measure([timer.arm(x) for x in "ab"], timer, rounds=5, seed=0, budget_s=1e3, slots=3, mode="sustained")
+    assert got.in_graphs and not timer.idle_s
+    for name, time_us in (("a", 200.0), ("b", 900.0)):
+        assert got.inner[name] % 3 == 0 and 0.5e6 <= got.inner[name] * time_us < 0.51e6
+
+
+def test_sustained_mode_is_refused_where_no_graph_can_be_made() -> None:
+    timer = FakeTimer()
+    timer.capture = refuse_capture  # type: ignore[method-assign]
+    with pytest.raises(LaunchFailed, match=r"mode sustained: needs graphs of 0\.5 s: no capture here"):
+        measure([timer.arm("a")], timer, rounds=5, seed=0, budget_s=1e3, slots=2, mode="sustained")
+
+
+def refuse_capture(_batch: Any) -> Any:
+    raise LaunchFailed("no capture here")
+
+
 def test_steady_rounds_follow_each_other_at_once() -> None:
     timer = FakeTimer()
     got = measure([timer.arm("a")], timer, rounds=5, seed=0, budget_s=1e3, slots=2)

@@ -38,7 +38,10 @@ SizeM = Annotated[int | None, typer.Option("-m", "--m", help="Rows of A and D.")
 SizeN = Annotated[int | None, typer.Option("-n", "--n", help="Columns of B and D.")]
 SizeK = Annotated[int | None, typer.Option("-k", "--k", help="Columns of A, rows of B.")]
 Mode = Annotated[
-    str, typer.Option("--mode", help="On a GPU: steady (back to back) or burst (a gap before each round).")
+    str,
+    typer.Option(
+        "--mode", help="On a GPU: steady (back to back), burst (a gap before each round) or sustained (0.5 s of each)."
+    ),
 ]
 Cache = Annotated[str, typer.Option("--cache", help="On a GPU: operands cold (a ring past the L2) or warm (one set).")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]

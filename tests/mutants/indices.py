@@ -12,7 +12,7 @@ from mutants.text import ENDS_OF_FACTOR, ENDS_OF_TERM, LOOP, Edit, Operator, Tex
 
 ADVANCE = re.compile(r"(?<=[;{}\n])[ ]*\b\w+ [-+^]= [^;]*;")
 BUILT_IN = ("threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y")
-DECLARED = re.compile(r"(?<=[\w>*&,] )\w+(?= = )")
+DECLARED = re.compile(r"(?<=[\w>*&,] )\w+(?= = )|(?<=\bint )\w+(?=[,)])")
 SUBSCRIPTS = re.compile(r"\b(\w+)\[([^][]+)\]\[([^][]+)\]")
 SUBSCRIPT = re.compile(r"(?<=\w)\[(\d+|\w+)\](?!\[|;)")
 PARTNERS = (("row", "col"), ("rows", "cols"), ("M", "N"), ("a", "b"), ("c", "d"), ("m", "n"), ("x", "y"), ("A", "B"))

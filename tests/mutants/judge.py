@@ -1,6 +1,6 @@
 """Whether anyone notices a mutant: its results under several schedules, and the checks of the trace build.
 
-Owns the problems and the settings that judge, cheapest first. What is changed in a kernel is `operators`'.
+Owns the settings that judge, cheapest first; `problems` what is multiplied. What is changed is `operators`'.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mutants.operators import Mutant
+from mutants.problems import SM_COUNT, judged_problems
 from mutants.subjects import Subject
 from tilewright.compile.binary import Binary
 from tilewright.compile.host import compile_host, host_source, rolled
@@ -20,10 +21,9 @@ from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
 from tilewright.declare import Config
 from tilewright.emulator.tracing import Watch
-from tilewright.epilogue import Epilogue
 from tilewright.errors import CompileFailed, LaunchFailed
 from tilewright.lab.tracing import declared_matrices
-from tilewright.lab.verifying import backend_run, problems_for
+from tilewright.lab.verifying import backend_run
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.tracing import TracingBackend
@@ -44,21 +44,6 @@ class Catch:
 
     kind: str
     detail: str
-
-
-def judged_problems(config: Config) -> list[Problem]:
-    """Of the covering set a batch with gaps, several CTAs along both sides, a k of 0; one binary serves them all.
-
-    And where the rung guards its tails, one without tails, whose binary has no guards.
-    """
-    covering = problems_for(config)
-    batch = covering[-2]
-    widest = max((p for p in covering if p.batch == 1), key=lambda p: p.m * p.n)
-    empty = next(p for p in covering if p.k == 0)
-    whole = [p for p in covering if p.k and not config.problem_constants(p)["GUARDED"]][:1]
-    without_guards = whole if config.rung.unguarded_when is not None else []
-    same = {"alpha": batch.alpha, "beta": batch.beta, "epilogue": Epilogue(("bias",))}
-    return [replace(problem, **same) for problem in (batch, widest, empty, *without_guards)]
 
 
 @functools.cache
@@ -97,7 +82,7 @@ def by_results(config: Config) -> Catch | None:
     """The first wrong result or failed launch under any of SETTINGS."""
     for options in SETTINGS:
         with EmulatorBackend(timeout_s=TIMEOUT_S, **options) as backend:
-            run = backend_run(config, backend, _quickly(config, compile_host), sm_count=backend.sm_count)
+            run = backend_run(config, backend, rolled_binary(config, compile_host), sm_count=SM_COUNT)
             for case in cases(config):
                 try:
                     check = check_case(run, case)
@@ -114,7 +99,7 @@ def by_checks(config: Config) -> Catch | None:
         problem = case.operands.problem
         watch = Watch(counts=False, checks=True, matrices=declared_matrices(problem))
         with TracingBackend(watch, timeout_s=TIMEOUT_S) as backend:
-            run = backend_run(config, backend, _quickly(config, compile_traced), sm_count=1)
+            run = backend_run(config, backend, rolled_binary(config, compile_traced), sm_count=1)
             try:
                 run(problem, case.operands)
                 failure = None
@@ -126,5 +111,6 @@ def by_checks(config: Config) -> Catch | None:
     return None
 
 
-def _quickly(config: Config, compiled: Callable[..., Binary]) -> Callable[[Problem], Binary]:
+def rolled_binary(config: Config, compiled: Callable[..., Binary]) -> Callable[[Problem], Binary]:
+    """Compiles `config` for a problem with its loops left as loops."""
     return lambda problem: compiled(rolled(host_source(kernel_source(config, problem))))

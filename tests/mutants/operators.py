@@ -7,14 +7,13 @@ line here. Owns what a mutant is; whether anyone notices is `judge`'s.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mutants import indices, order
-from mutants.text import Text, line_of
+from mutants import asynchrony, indices, order
+from mutants.text import Text, line_of, without_comment
 
-OPERATORS = {**order.OPERATORS, **indices.OPERATORS}
+OPERATORS = {**order.OPERATORS, **asynchrony.OPERATORS, **indices.OPERATORS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def mutants(source: str, constants: Mapping[str, int]) -> list[Mutant]:
             if changed not in texts:
                 texts.add(changed)
                 line = line_of(source, edit.spans[0][0][0])
-                was = re.sub(r"\s*//.*", "", source.splitlines()[line - 1]).strip()
+                was = without_comment(source.splitlines()[line - 1])
                 words = _not_yet(edit.words, {key[2] for key in found if key[:2] == (name, was)})
                 mutant = Mutant(name, line, was, words, changed)
                 found[mutant.key] = mutant

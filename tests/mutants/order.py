@@ -11,26 +11,31 @@ from itertools import islice
 
 from mutants.text import Edit, Operator, Span, Text, closing_of, places_after, places_before
 
-SYNCHRONISATION = re.compile(r"\b(?:__sync\w+|barrier_\w+|mbarrier_\w+|cp_async_\w+(?:<\d+>)?)\([^;{]*\);")
+SYNCHRONISATION = re.compile(
+    r"\b(?:__sync\w+|(?:barrier|mbarrier|fence)_\w+|(?:cp_async|tma|wgmma)_(?:commit|wait|wait_read|fence|mbarrier_\w+)"
+    r"|(?:release|acquire)_registers)(?:<[^<>;]*>)?\([^;{]*\);"
+)
+WAIT = re.compile(r"\b(?:cp_async|tma|wgmma)_wait(?:_read)?<([^<>;]*)>")
 CONDITION = re.compile(r"\bif (?=\()|\bconst bool \w+ = (?=[^;]*;)")
 COMPARISON = re.compile(r" (<|>|<=|>=) ")
 MOST_UP, MOST_DOWN = 4, 3
 
 
 def synchronisation_removed(text: Text) -> Iterator[Edit]:
-    """A barrier, commit or wait taken out."""
+    """A barrier, fence, commit, arrival or wait taken out."""
     for match in SYNCHRONISATION.finditer(text.code):
         yield Edit("gone", ((match.span(), ";"),))
 
 
 def wait_weakened(text: Text) -> Iterator[Edit]:
     """A wait that leaves one group more unfinished."""
-    for match in re.finditer(r"\bcp_async_wait<(\d+)>", text.code):
-        yield Edit(f"leaves {int(match[1]) + 1}", ((match.span(1), str(int(match[1]) + 1)),))
+    for match in WAIT.finditer(text.code):
+        more = str(int(match[1]) + 1) if match[1].isdigit() else f"{match[1]} + 1"
+        yield Edit(f"leaves {more}", ((match.span(1), more),))
 
 
 def moved_up(text: Text) -> Iterator[Edit]:
-    """A barrier, commit or wait before statements that it came after, or before the loop it was in."""
+    """A barrier, fence, commit, arrival or wait before statements that it came after, or before the loop it was in."""
     for match in SYNCHRONISATION.finditer(text.code):
         for place in islice(places_before(text.code, match.span()), MOST_UP):
             place = _before_pragmas(text.source, place)
@@ -39,7 +44,7 @@ def moved_up(text: Text) -> Iterator[Edit]:
 
 
 def moved_down(text: Text) -> Iterator[Edit]:
-    """A barrier, commit or wait after statements that it came before, or after the loop it was in."""
+    """A barrier, fence, commit, arrival or wait after statements that it came before, or after the loop it was in."""
     for match in SYNCHRONISATION.finditer(text.code):
         for place in islice(places_after(text.code, match.span()), MOST_DOWN):
             after = _statement_at(text.source, text.source.rfind("\n", 0, place) + 1)

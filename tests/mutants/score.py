@@ -26,12 +26,17 @@ NONE = "-"
 INTRODUCTION = """\
 # Mutation score
 
-A checker is worth what it catches. Here every barrier, commit, wait, guard, loop and index term of every rung's own
-text, and of the headers they compute with, is removed, moved or changed, one at a time: {all} mutants. Each is judged
-by its *results* (integers compared exactly, NaN in all padding, three schedules, asynchronous copies landing late,
-early and in between, arrays at both ends of their pages) and by the *checks* of the trace build (races, uninitialised
-reads, misplaced and misaligned accesses, indices beyond their dimension). {caught} are caught, {refused} of them by the
-compiler, which counts as both. The other {right} are right by the programming model, each for the reason given below.
+A checker is worth what it catches. Here every barrier, fence, commit, arrival, wait, copy, guard, loop and index term
+of every rung's own text, and of the headers they compute with, is removed, moved or changed, one at a time, and so are
+the parities, bytes, stages, swizzles, descriptors and registers of the asynchronous rungs: {all} mutants. On the tensor
+track, which is slow to judge, all removals and all of the latter are judged in every rung; of the others one in three,
+where the rung below has not the same.
+
+Each is judged by its *results* (integers compared exactly, NaN in all padding, three schedules, asynchronous copies
+landing late, early and in between, arrays at both ends of their pages) and by the *checks* of the trace build (races,
+uninitialised reads, stores that the asynchronous proxy need not see, misplaced and misaligned accesses, indices beyond
+their dimension). {caught} are caught, {refused} of them by the compiler, which counts as both. The other {right} are
+right by the programming model, or by our rule where the model leaves one open, each for the reason given below.
 `scripts/mutants` writes this file; the operators are `tests/mutants/operators.py`, and a new rung has its mutants
 without a line there.
 """

@@ -22,6 +22,7 @@ ENDS_OF_FACTOR = ENDS_OF_TERM | frozenset("*/%")
 
 LOOP = re.compile(r"\bfor \(int (\w+) = ([^;]+); \1 < ([^;]+); (?:\+\+\1|\1 \+= ([^;)]+))\)")
 OUTSIDE = re.compile(r"\A[^{]*\{|(?<=^\})[^{]*(?:\{|\Z)|^struct\b[^}]*\};", re.MULTILINE)
+MEMBERS = re.compile(r"^[ ]*int \w+(?:, \w+)*;", re.MULTILINE)
 ARRAYS = re.compile(r"(?<=[;{}\n])[ ]*(?:__shared__ |__align__\(\d+\) |alignas\(\d+\) )*[\w:<>]+ \w+\[[^;]*;")
 
 Span = tuple[int, int]
@@ -41,9 +42,9 @@ class Text:
 
     @cached_property
     def expressions(self) -> str:
-        """What functions compute: no heads of functions and loops, no declarations of arrays."""
+        """What functions compute: no heads of functions and loops, no declarations of arrays and members."""
         code = self.code
-        for pattern in (OUTSIDE, LOOP, ARRAYS):
+        for pattern in (OUTSIDE, LOOP, ARRAYS, MEMBERS):
             code = pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), code)
         return code
 
@@ -68,6 +69,11 @@ Operator = Callable[[Text], Iterator[Edit]]
 def masked(source: str) -> str:
     """`source` with everything that is not code blanked, position for position."""
     return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
+
+
+def without_comment(line: str) -> str:
+    """What stands in a line, neither indented nor explained."""
+    return re.sub(r"\s*//.*", "", line).strip()
 
 
 def line_of(source: str, position: int) -> int:
@@ -111,7 +117,7 @@ def operand_before(code: str, end: int, ends: frozenset[str]) -> Span:
         at -= 1
     while code[at] in " \n":
         at += 1
-    return at, end
+    return at + len("return ") * code.startswith("return ", at), end
 
 
 def closing_of(code: str, opening: int) -> int:
@@ -122,6 +128,17 @@ def closing_of(code: str, opening: int) -> int:
         if depth == 0:
             return at
     raise ValueError(f"position {opening}: never closed")
+
+
+def arguments(code: str, opening: int) -> list[Span]:
+    """The arguments between the bracket at `opening` and the one that closes it."""
+    end = closing_of(code, opening)
+    found, at = [], opening + 1
+    while at < end:
+        span = operand_after(code, at, frozenset(","))
+        found.append(span)
+        at = code.find(",", span[1], end) + 1 or end
+    return found
 
 
 def opening_of(code: str, position: int) -> int | None:

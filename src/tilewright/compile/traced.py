@@ -18,7 +18,7 @@ GAP_BYTES = 4096
 """A multiple of 128, so that every array keeps its place among the banks."""
 RUNNER_DEFINE = "-DTILEWRIGHT_TRACE"
 FLAGS = (
-    *(flag for flag in host.KERNEL_FLAGS if flag not in ("-O3", "-shared")),
+    *(flag for flag in host.KERNEL_FLAGS if flag not in ("-O1", "-shared")),
     # Enough to keep accumulators in registers and no vectors that the source did not ask for.
     *("-O2", "-S", "-fsanitize=thread"),
 )

@@ -16,6 +16,7 @@ from tilewright.declare.rung import (
     shared,
     with_defaults,
 )
+from tilewright.declare.scratch import Scratch, scratch
 from tilewright.declare.space import enumerate_configs, nearest_config, rung_config
 from tilewright.declare.step import Lesson, Published, Search, Step
 
@@ -30,6 +31,7 @@ __all__ = [
     "Registry",
     "Requires",
     "Rung",
+    "Scratch",
     "Search",
     "Step",
     "accesses",
@@ -46,6 +48,7 @@ __all__ = [
     "operand_map",
     "problem_rule",
     "rung_config",
+    "scratch",
     "shared",
     "with_defaults",
 ]

@@ -201,6 +201,13 @@ class Config:
         except InvalidProblem as error:
             raise InvalidProblem(f"{self.rung.name}: {error}") from None
 
+    def scratch(self, problem: Problem) -> tuple[int, int] | None:
+        """Accumulators of workspace and flags that a launch for `problem` needs, or None where the rung has neither."""
+        if self.rung.scratch is None:
+            return None
+        scope = self.problem_scope(problem)
+        return self.rung.scratch.sums.evaluate(scope), self.rung.scratch.flags.evaluate(scope)
+
     def require_binary(self, arch: ArchSpec, *, registers: int, spill_bytes: int, stack_bytes: int) -> None:
         """Raise InvalidConfig unless what the compiler made of this config can be launched as meant."""
         made = {"registers": registers, "spill_bytes": spill_bytes, "stack_bytes": stack_bytes}

@@ -14,6 +14,7 @@ from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import LANE_NAMES, Footprint
 from tilewright.declare.operand_map import OPERANDS, OperandMap
 from tilewright.declare.rules import Kind, Rule
+from tilewright.declare.scratch import Scratch
 from tilewright.declare.step import Step
 from tilewright.errors import InvalidDeclaration
 from tilewright.problem import ProblemKind
@@ -23,6 +24,7 @@ PROBLEM_NAMES = frozenset(
     | {"reads_c", "transposed_a", "transposed_b", "element_bytes", "out_bytes"}
     | {f"batch_stride_{operand}" for operand in "abcd"}
 )
+TENSOR_FEATURES = frozenset({"mma_sync", "wgmma", "tcgen05"})
 SMEM_NAMES = frozenset({"threads", "smem_bytes", "static_smem_bytes", "dynamic_smem_bytes"})
 BINARY_NAMES = frozenset({"registers", "spill_bytes", "stack_bytes"})
 
@@ -188,8 +190,8 @@ class Rung(Step):
     `unguarded_when` is the expression over sizes and constants under which no tail guard is needed: the kernel then
     sees GUARDED = 0, else 1. Without it the kernel has no guards and its problem rules say so. `kernel` names another
     rung's `.cu` where only constants differ. `footprints` are the accesses whose shape across a warp is worth knowing.
-    `tensor_maps` are what its argument, `TmaArgs` then, holds beyond a plain product's. `source` is the `.cu`'s text,
-    filled in by discovery.
+    `tensor_maps` are what its argument, `TmaArgs` then, holds beyond a plain product's. `scratch` is the global memory
+    that its CTAs need beside the operands. `source` is the `.cu`'s text, filled in by discovery.
     """
 
     params: tuple[Param, ...]
@@ -203,6 +205,7 @@ class Rung(Step):
     unguarded_when: Expr | None = None
     footprints: tuple[Footprint, ...] = ()
     tensor_maps: tuple[OperandMap, ...] = ()
+    scratch: Scratch | None = None
     kernel: str | None = None
     source: str = ""
 
@@ -255,6 +258,7 @@ class Rung(Step):
         if self.unguarded_when is not None:
             self._require(self.unguarded_when, sizes, "unguarded_when")
         self._check_tensor_maps(sizes)
+        self._check_scratch(sizes)
 
     def _check_tensor_maps(self, known: set[str]) -> None:
         mapped = [item.operand for item in self.tensor_maps]
@@ -263,6 +267,10 @@ class Rung(Step):
                 raise InvalidDeclaration(f"tensor map of {item.operand!r}: a, b and d can be mapped, once each")
             for expr in item.exprs:
                 self._require(expr, known, f"tensor map of {item.operand}")
+
+    def _check_scratch(self, known: set[str]) -> None:
+        for expr in () if self.scratch is None else (self.scratch.sums, self.scratch.flags):
+            self._require(expr, known, "scratch")
 
     def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
         unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}
@@ -282,5 +290,5 @@ class Rung(Step):
 
     @property
     def is_scalar_generic(self) -> bool:
-        """Whether the kernel computes through `Scalar` alone, so that another trait can stand in for its element."""
-        return "Scalar::" in self.source and not self.tensor_maps
+        """Whether another trait can stand in for its element: it multiplies by `Scalar::fma`, not on tensor cores."""
+        return not self.requires.features & TENSOR_FEATURES

@@ -16,7 +16,7 @@ from tilewright.lab.render import UNSUPPORTED
 from tilewright.problem import Problem
 from tilewright.record import Row
 
-NAME_WIDTH, SMEM_WIDTH, CELL_WIDTH = 20, 6, 9
+NAME_WIDTH, SMEM_WIDTH, CELL_WIDTH = 22, 7, 9
 
 
 def table_rows(configs: Sequence[Config], archs: Sequence[ArchSpec], problems: Sequence[Problem]) -> list[Row]:

@@ -72,7 +72,9 @@ def _planned(shape: Shape, request: SuiteRequest, machine: SuiteMachine, calibra
     entry, problem = Entry(shape), shape.problem
     kernels = "own" if request.own else "any"
     try:
-        entry.choice = choose(problem, machine.arch, machine.sm_count, kernels=kernels, card=machine.card)
+        entry.choice = choose(
+            problem, machine.arch, machine.sm_count, kernels=kernels, card=machine.card, workspace=True
+        )
     except TilewrightError as error:
         entry.rows = [entry.failed_row(error)]
         return entry
@@ -83,7 +85,7 @@ def _planned(shape: Shape, request: SuiteRequest, machine: SuiteMachine, calibra
 
 def worth_trying(problem: Problem, arch: ArchSpec, calibration: Calibration) -> list[Config]:
     """Every candidate that takes the problem and isn't hopeless by the model, the fastest by it first."""
-    ranked = estimates(problem, arch, calibration)
+    ranked = estimates(problem, arch, calibration, workspace=True)
     limit_us = WORTH_TRYING * min((each.terms.total_us for each in ranked), default=0.0)
     return [
         each.candidate.config for each in ranked if each.terms.total_us <= limit_us or not each.candidate.calibrated

@@ -17,8 +17,8 @@ from tilewright.compile.source import FIELD_SCALAR, kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
 from tilewright.emulator.process import Completion, Schedule
-from tilewright.errors import InvalidConfig
-from tilewright.problem import ITEMSIZE_BYTES, Problem
+from tilewright.errors import InvalidConfig, InvalidProblem
+from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 from tilewright.run.args import field61_args, launch_args
 from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
@@ -37,7 +37,7 @@ PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 def host_binary(config: Config, problem: Problem) -> Binary:
     """`config` compiled for the emulator, specialised for `problem`."""
-    return compile_host(host_source(kernel_source(config, problem)))
+    return compile_host(rolled(host_source(kernel_source(config, problem))))
 
 
 def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
@@ -76,7 +76,8 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
         grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
 
         def launch(problem: Problem, addresses: dict[str, int]) -> None:
-            backend.launch(binary, grid, field61_args(problem, alpha=scales[0], beta=scales[1], **addresses))
+            args = field61_args(config, problem, backend, alpha=scales[0], beta=scales[1], **addresses)
+            backend.launch(binary, grid, args)
 
         return run_with(backend, launch)(problem, operands)
 
@@ -84,9 +85,13 @@ def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
 
 
 def problems_for(config: Config) -> list[Problem]:
-    """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise."""
+    """The covering set of problems for a config: primes where it is guarded, multiples of its tile otherwise.
+
+    They are of the kinds that the config takes: its tile may suit some layouts alone.
+    """
     requires = config.rung.requires
     kinds = [*covering_kinds(requires.layouts, requires.dtypes, requires.out_dtypes), *requires.also]
+    kinds = [kind for kind in kinds if _takes(config, kind)]
     return problem_set(
         guarded=config.rung.unguarded_when is not None,
         tile=config.tile,
@@ -94,6 +99,16 @@ def problems_for(config: Config) -> list[Problem]:
         kinds=kinds,
         row_bytes=requires.row_bytes,
     )
+
+
+def _takes(config: Config, kind: ProblemKind) -> bool:
+    """Whether `config` takes a product of this kind whose sizes and alignment nobody would refuse."""
+    rows, cols, depth = (16 * size for size in config.tile)
+    try:
+        config.require_problem(Problem(m=rows, n=cols, k=depth, **kind._asdict()))
+    except InvalidProblem:
+        return False
+    return True
 
 
 def certified_problems(config: Config, *, deep: bool = True) -> list[Problem]:

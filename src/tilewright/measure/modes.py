@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from tilewright.errors import InvalidInput
 
-STEADY, BURST = "steady", "burst"
+STEADY, BURST, SUSTAINED = "steady", "burst", "sustained"
 COLD, WARM = "cold", "warm"
-MODES = (STEADY, BURST)
-"""Rounds back to back on a card that has settled, or each after an idle gap, so that power limits none of them."""
+MODES = (STEADY, BURST, SUSTAINED)
+"""Rounds back to back on a card that has settled; each after an idle gap, so that power limits none of them; or back to
+back with half a second of each arm, so that the card settles on that arm alone."""
 CACHES = (COLD, WARM)
 """Operands from a ring of buffer sets that outlasts the L2, or the same set each time."""
 

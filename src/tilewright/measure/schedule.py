@@ -15,11 +15,13 @@ from typing import Any
 
 from tilewright.errors import LaunchFailed
 from tilewright.measure.clocks import ClockReading
-from tilewright.measure.modes import BURST, STEADY
+from tilewright.measure.modes import BURST, STEADY, SUSTAINED
 from tilewright.measure.stats import check_times
 from tilewright.measure.timer import Batch, Timer
 
 SAMPLE_US = 1000.0
+SUSTAINED_SAMPLE_US = 500_000.0
+"""As long as an arm runs alone in the sustained mode, from one graph: a stream does not hold that many launches."""
 MAX_LAUNCHES_PER_ROUND = 768
 """Below the about 1000 launches a CUDA stream holds before queueing one more waits for the GPU."""
 SHORT_US = 20.0
@@ -89,19 +91,25 @@ class Schedule:
             return
         most = max(1, MAX_LAUNCHES_PER_ROUND // len(self.arms))
         self.inner = {name: min(most, max(1, math.ceil(SAMPLE_US / us))) for name, us in medians_us.items()}
-        if min(medians_us.values()) < SHORT_US and not self.no_graph:
-            self._capture(medians_us)
+        if self.mode == SUSTAINED:
+            self._capture(medians_us, SUSTAINED_SAMPLE_US, 2.0 * SUSTAINED_SAMPLE_US)
+            if not self.in_graphs:
+                raise LaunchFailed(
+                    f"mode {SUSTAINED}: needs graphs of {SUSTAINED_SAMPLE_US / 1e6:g} s: {self.no_graph}"
+                )
+        elif min(medians_us.values()) < SHORT_US and not self.no_graph:
+            self._capture(medians_us, SAMPLE_US, MAX_REPLAY_US)
 
     def median_host_us(self) -> dict[str, float]:
         """The host's median time for one launch call of each arm, outside of graphs."""
         return {name: statistics.median(each) for name, each in self.host_us.items() if each}
 
-    def _capture(self, medians_us: Mapping[str, float]) -> None:
+    def _capture(self, medians_us: Mapping[str, float], sample_us: float, most_us: float) -> None:
         """Capture each arm once, over whole passes of the ring, so that any order of replays rotates like launches."""
-        passes = {name: self.slots * math.ceil(SAMPLE_US / us / self.slots) for name, us in medians_us.items()}
+        passes = {name: self.slots * math.ceil(sample_us / us / self.slots) for name, us in medians_us.items()}
         slowest = max(passes, key=lambda name: passes[name] * medians_us[name])
         longest_us = passes[slowest] * medians_us[slowest]
-        if longest_us > MAX_REPLAY_US:
+        if longest_us > most_us:
             self.no_graph = f"{slowest} over {self.slots} buffer sets would take {longest_us / 1000.0:.0f} ms a replay"
             return
         plain, self.inner = self.inner, passes

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 from tilewright.declare import Config
 from tilewright.problem import Problem
 from tilewright.run.protocol import Backend
+from tilewright.run.scratch import scratch_addresses
 from tilewright.run.tensor_map import EncodedMap
 
+FIELD61_BYTES = 8
 _INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
 _Args = TypeVar("_Args", bound=ctypes.Structure)
 _Gemm = TypeVar("_Gemm", bound="GemmArgs")
@@ -78,9 +80,10 @@ def gemm_args(
 def launch_args(config: Config, problem: Problem, backend: Backend, **addresses: int) -> GemmArgs:
     """The struct for one launch of `config` on `backend`; `addresses` as `gemm_args` takes them.
 
-    Tensor maps are encoded here, so keep the struct where the same launch is repeated. Raises InvalidProblem for what
-    cannot be mapped.
+    Tensor maps are encoded here, so keep the struct where the same launch is repeated; workspace and flags are the
+    backend's, see `scratch`. Raises InvalidProblem for what cannot be mapped.
     """
+    addresses |= scratch_addresses(config, problem, backend)
     if not config.rung.tensor_maps:
         return gemm_args(problem, **addresses)
     maps = config.tensor_maps(problem)
@@ -88,9 +91,10 @@ def launch_args(config: Config, problem: Problem, backend: Backend, **addresses:
     return _for_problem(TmaArgs(**addresses, **encoded), problem)
 
 
-def field61_args(problem: Problem, *, alpha: int, beta: int, a: int, b: int, c: int, d: int) -> Field61Args:
-    """The struct for one launch over the field, whose scales are not the problem's."""
-    return _with_sizes(Field61Args(a=a, b=b, c=c, d=d, alpha=alpha, beta=beta), problem)
+def field61_args(config: Config, problem: Problem, backend: Backend, **fields: int) -> Field61Args:
+    """The struct for one launch over the field, whose scales are not the problem's: `alpha`, `beta` and addresses."""
+    fields |= scratch_addresses(config, problem, backend, accumulator_bytes=FIELD61_BYTES)
+    return _with_sizes(Field61Args(**fields), problem)
 
 
 def _for_problem(args: _Gemm, problem: Problem) -> _Gemm:

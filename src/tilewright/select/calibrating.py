@@ -30,6 +30,8 @@ SHARED = ("latency_us", "fill_us", "epilogue", "alone")
 """The constants that a rung's configs have in common."""
 PRIOR_WEIGHT = 0.3
 """How much a departure from the usual constants counts beside one row's error: for rungs with few rows."""
+LEAST_SHAPES = 12
+"""Of fewer shapes none is kept out."""
 MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 """How many configs are kept at most, what the last must gain in the mean, what a problem without one counts as."""
 
@@ -55,7 +57,7 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
 
 def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
     problems = list(_by_problem(samples))
-    held_out = set(random.Random(seed).sample(problems, len(problems) // 2)) if len(problems) > 3 else set()
+    held_out = set(random.Random(seed).sample(problems, len(problems) // 2)) if len(problems) >= LEAST_SHAPES else set()
     used = [sample for sample in samples if sample.problem not in held_out]
     unused = [sample for sample in samples if sample.problem in held_out]
     rungs: dict[str, Constants] = {}

@@ -87,8 +87,10 @@ def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tupl
     )
 
 
-def refusal(config: Config, problem: Problem, sm_count: int) -> str:
-    """Why `config` doesn't take `problem`, in words; empty where it does."""
+def refusal(config: Config, problem: Problem, sm_count: int, *, workspace: bool = False) -> str:
+    """Why `config` doesn't take `problem`, in words; empty where it does. `workspace`: the caller allocates one."""
+    if config.rung.scratch is not None and not workspace:
+        return f"{config.rung.name}: leaves sums in a workspace, which the library call does not allocate"
     try:
         config.require_problem(problem)
         config.grid(problem, sm_count=sm_count)

@@ -47,15 +47,24 @@ class Estimate:
     terms: Terms
 
 
-def choose(problem: Problem, arch: ArchSpec, sm_count: int, *, kernels: str = "any", card: str | None = None) -> Choice:
+def choose(
+    problem: Problem,
+    arch: ArchSpec,
+    sm_count: int,
+    *,
+    kernels: str = "any",
+    card: str | None = None,
+    workspace: bool = False,
+) -> Choice:
     """The config for `problem` on a card of `arch` with `sm_count` SMs.
 
-    `kernels` 'own' keeps the framework's product out, `card` names one of several cards of the same size. Of results
-    in the store those are used that $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where
+    `kernels` 'own' keeps the framework's product out, `card` names one of several cards of the same size. `workspace`:
+    the caller allocates one, so that rungs that need it may be chosen; the library call doesn't yet. Of results in the
+    store those are used that $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where
     none takes it.
     """
     stored = None if autotune_mode() == OFF else store_state()
-    return _chosen(problem, arch, sm_count, kernels == "own", card, stored)
+    return _chosen(problem, arch, sm_count, kernels == "own", card, workspace, stored)
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -65,25 +74,28 @@ def _chosen(
     sm_count: int,
     own: bool,
     card: str | None,
+    workspace: bool,
     stored: State | None,
 ) -> Choice:
     """See `choose`; `stored` is the state of the store that is asked, None to ask none."""
     calibration = calibration_for(arch, sm_count, card)
-    best = estimates(problem, arch, calibration, most=2)
+    best = estimates(problem, arch, calibration, most=2, workspace=workspace)
     found = None if stored is None else tuned(problem, arch, sm_count, stored)
-    if found is not None and not refusal(found.config, problem, sm_count):
+    if found is not None and not refusal(found.config, problem, sm_count, workspace=workspace):
         runner_up = next((each.candidate.config for each in best if each.candidate.config != found.config), None)
         why = "tuned for this problem on this card"
         library = "" if own else _library_tuned(found)
         return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
     if not best:
-        raise InvalidProblem(_none_takes(problem, arch, sm_count, calibration))
+        raise InvalidProblem(_none_takes(problem, arch, calibration))
     first, runner_up = best[0], best[1].candidate.config if len(best) > 1 else None
     library = "" if own else _library_measured(problem, calibration)
     return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
 
 
-def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None) -> list[Estimate]:
+def estimates(
+    problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None, workspace: bool = False
+) -> list[Estimate]:
     """The candidates that take the problem, the fastest by the model first, `most` of them; equals by the later rung.
 
     Rules are asked last, as they cost more than the model.
@@ -95,8 +107,9 @@ def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, mos
     for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):
         if most is not None and len(found) == most:
             break
+        config = each.candidate.config
         may = each.candidate.may_take(problem, names)
-        if may and not refusal(each.candidate.config, problem, calibration.rates.sm_count):
+        if may and not refusal(config, problem, calibration.rates.sm_count, workspace=workspace):
             found.append(each)
     return found
 
@@ -130,7 +143,7 @@ def slowest(terms: Terms) -> str:
     return max(parts, key=parts.__getitem__)
 
 
-def _none_takes(problem: Problem, arch: ArchSpec, sm_count: int, calibration: Calibration) -> str:
+def _none_takes(problem: Problem, arch: ArchSpec, calibration: Calibration) -> str:
     reasons: Sequence[str] = refusals(problem, arch, calibration) or ["none has these element types"]
     lines = "\n  ".join(reasons)
     return f"{problem}: no rung takes it on {arch.name}:\n  {lines}"

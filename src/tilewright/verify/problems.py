@@ -16,7 +16,9 @@ from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
 SCALES = (1.0, 0.0, -1.0, 0.5, 2.0)
 PADDING = {"a": 1, "b": 2, "c": 3, "d": 1}
 VECTOR_BYTES = 16
-DEEP_K = 40009
+DEEP_K, DEEP_TILE = 40009, 128 * 128
+WIDE_LOADS_AT = 2
+"""Which of several kinds of problem has rows and addresses aligned for the widest loads, tails or not."""
 
 
 def problem_set(
@@ -34,8 +36,8 @@ def problem_set(
     gets all six orders of three distinct primes, tile ± 1, 1, k from 1 to stages·BK ± 1, rows one wider than they
     need be and addresses aligned to one element. Another one gets multiples of its tile, in all six orders of 1, 2
     and 3, with rows and addresses 16-byte aligned. `kinds` are layouts and dtypes that the problems have in turn;
-    without them all are plain float32 products. `row_bytes`, where it is more, is what rows and
-    addresses are aligned to.
+    without them all are plain float32 products, and where there are several one problem has aligned rows. `row_bytes`,
+    where it is more, is what rows and addresses are aligned to.
 
     Raises InvalidProblem for a tile or stages below 1.
     """
@@ -50,7 +52,8 @@ def problem_set(
     problems = []
     for index, ((m, n, k), (alpha, beta)) in enumerate(zip(sizes, scales, strict=True)):
         problem = Problem(m=m, n=n, k=k, alpha=alpha, beta=beta, **next(of_kind)._asdict())
-        least_bytes = max(row_bytes, ITEMSIZE_BYTES[problem.dtype] if guarded else VECTOR_BYTES)
+        is_narrow = guarded and not (len(kinds) > 1 and index == WIDE_LOADS_AT)
+        least_bytes = max(row_bytes, ITEMSIZE_BYTES[problem.dtype] if is_narrow else VECTOR_BYTES)
         granule = least_bytes // ITEMSIZE_BYTES[problem.dtype]
         padding = {name: rows * granule for name, rows in PADDING.items()}
         tight = index % 4 == 3
@@ -75,11 +78,15 @@ def covering_kinds(layouts: Sequence[str], dtypes: Sequence[str], out_dtypes: Se
 
 
 def deep_problem(*, guarded: bool, tile: tuple[int, int, int]) -> Problem:
-    """One CTA tile at a k of DEEP_K or little more; where the kernel guards its tails, with a tail along m, n and k."""
+    """One CTA tile at a k of DEEP_K or little more; where the kernel guards its tails, with a tail along m, n and k.
+
+    Tiles larger than DEEP_TILE go as much less deep as they are larger.
+    """
     bm, bn, bk = tile
+    deep = DEEP_K * DEEP_TILE // max(bm * bn, DEEP_TILE) | 1
     if guarded:
-        return Problem(m=max(bm - 1, 1), n=max(bn - 1, 1), k=DEEP_K)
-    return Problem(m=bm, n=bn, k=-(-DEEP_K // bk) * bk)
+        return Problem(m=max(bm - 1, 1), n=max(bn - 1, 1), k=deep)
+    return Problem(m=bm, n=bn, k=-(-deep // bk) * bk)
 
 
 def _guarded_sizes(tile: tuple[int, int, int], stages: int) -> list[tuple[int, int, int]]:

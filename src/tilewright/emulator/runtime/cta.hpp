@@ -432,10 +432,13 @@ inline void Cta::end_thread() {
 inline unsigned Cta::smem_address(const void* address, const void* caller) const {
   auto byte = reinterpret_cast<uintptr_t>(address);
   Extent dynamic = smem_.dynamic_extent();
-  if (dynamic.holds(byte)) return static_cast<unsigned>(byte - dynamic.start);
+  constexpr uintptr_t most = 1 << 18;  // what a descriptor can say
+  bool is_dynamic = dynamic.holds(byte);
+  if (is_dynamic && byte - dynamic.start < most) return static_cast<unsigned>(byte - dynamic.start);
   Report report;
   report.add("\"failure\":\"rule\",\"text\":")
-      .add_string("smem_address of what is not in dynamic shared memory: wgmma's operands must be")
+      .add_string(is_dynamic ? "smem_address of what lies beyond 256 KiB, which wgmma's descriptors cannot say"
+                             : "smem_address of what is not in dynamic shared memory: wgmma's operands must be")
       .add(",\"code_offset\":%u,", code_site(caller));
   describe(report);
   report.send(false);

@@ -11,7 +11,6 @@
 
 constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, BLOCKS = CONSUMER_ROWS / WARPGROUP_ROWS;
 constexpr int CHUNK_COLS = 64, ROW_CHUNKS = BN / CHUNK_COLS, CHUNKS = BLOCKS * ROW_CHUNKS;
-constexpr int STORES_IN_FLIGHT = CHUNKS % 2 == 0;  // an odd count ends a tile with the outbox that begins the next
 
 // What one warp sends at a time: 16 rows of a chunk, each 128 bytes, swizzled as TMA expects it.
 struct Outbox {
@@ -28,6 +27,8 @@ struct Shared {
 // How the results of a consumer's tiles leave: beside the next tile's products where Out has 16 bits and TMA takes D.
 template <typename Out, bool BY_TMA>
 struct Results {
+  static constexpr int stores_in_flight = CHUNKS % 2 == 0;  // an odd count ends a tile in the next one's first outbox
+
   const TmaArgs& args;
   Outbox* outboxes;            // the warp's two
   unsigned pairs[CHUNKS][16];  // of each chunk: eight columns after eight, rows r and r + 8 of each
@@ -59,7 +60,7 @@ struct Results {
     if (!are_there) return;
     const int lane = threadIdx.x % 32;
     unsigned char* outbox = outboxes[chunk % 2].memory;
-    if (lane == 0) tma_wait_read<STORES_IN_FLIGHT>();
+    if (lane == 0) tma_wait_read<stores_in_flight>();
     __syncwarp();  // the last store from this outbox has read it before it is filled again
 #pragma unroll
     for (int j = 0; j < 16; j += 4) {

@@ -104,6 +104,17 @@ __device__ __forceinline__ void store4(T* address, const Vec4<T>& value) {
   store_word(address, value);
 }
 
+// store_word for what is not read again soon: it makes room in the caches for other data first.
+template <int COUNT, typename T>
+__device__ __forceinline__ void store_word_streaming(T* address, const Vec<T, COUNT>& value) {
+#if TILEWRIGHT_EMULATED
+  store_word(address, value);
+#else
+  using Word = typename WordOf<COUNT * sizeof(T)>::type;
+  __stcs(reinterpret_cast<Word*>(address), *reinterpret_cast<const Word*>(value.elements));
+#endif
+}
+
 // Asynchronous copies. A thread issues copies, closes a group with cp_async_commit, and waits until at most
 // `pending_groups` of its newest groups are unfinished. Other threads see the data after a barrier that follows
 // the wait. `bytes` is 4, 8 or 16, and both addresses are multiples of it. The zero-fill form reads

@@ -27,8 +27,8 @@ template <bool ALONG_K, bool OUTER_FIRST, typename Tile>
 __device__ __forceinline__ void load_four(unsigned (&registers)[4], const Tile& tile, int outer, int k) {
   const int lane = threadIdx.x % 32, row = lane % 8, matrix = lane / 8;
   outer += (OUTER_FIRST ? matrix % 2 : matrix / 2) * 8;
-  k += (OUTER_FIRST ? matrix / 2 : matrix % 2) * 8;
-  ldmatrix<4, !ALONG_K>(registers, ALONG_K ? tile.chunk(outer + row, k) : tile.chunk(k + row, outer));
+  const int in_k = (OUTER_FIRST ? matrix / 2 : matrix % 2) * 8;  // k is a multiple of 16
+  ldmatrix<4, !ALONG_K>(registers, ALONG_K ? tile.chunk(outer + row, in_k, k) : tile.chunk(k + in_k + row, outer));
 }
 
 // The fragments of one step along k, from `k` of the tiles on, for the warp's corner (row, col) of the CTA tile.

@@ -3,8 +3,10 @@
 // shared memory and which thread holds what; who loads and when, is the kernel's.
 #pragma once
 
+#include "tilewright/output_tile.cuh"
 #include "tilewright/pairs.cuh"
 #include "tilewright/registers.cuh"
+#include "tilewright/ring.cuh"
 #include "tilewright/tma.cuh"
 #include "tilewright/warp.cuh"
 #include "tilewright/wgmma.cuh"
@@ -65,19 +67,6 @@ struct Stage {
   }
 };
 
-// A place in the ring of stages, and the parity of the phases that its barriers are in on this turn.
-struct Slot {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++stage == STAGES) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 // BLOCKS times 64 rows by BN columns of sums.
 template <int BLOCKS>
 struct Sums {
@@ -113,14 +102,6 @@ template <int BLOCKS>
 __device__ __forceinline__ void settle(Sums<BLOCKS>& sums) {
 #pragma unroll
   for (int i = 0; i < BLOCKS; ++i) wgmma_registers(sums.x[i]);
-}
-
-// `args` with C and D of one batch entry, for a kernel whose grid does not say which.
-__device__ __forceinline__ GemmArgs entry_of(const GemmArgs& args, int entry) {
-  GemmArgs one = args;
-  one.c += entry * args.batch_stride_c;
-  one.d += entry * args.batch_stride_d;
-  return one;
 }
 
 // The warpgroup's results, whose first is (row, col) of D, from the threads' registers: two neighbours at a time.

@@ -1,0 +1,59 @@
+// Tiles in shared memory with k outermost, from operands stored either way round. An element's place is the same for
+// every layout, so a kernel that multiplies such tiles knows nothing of layouts. What lies outside the matrix arrives
+// as zeros. Expects BK. Owns where an element lies and how it gets there; when a tile is whole is the kernel's.
+#pragma once
+
+#include "tilewright/memory.cuh"
+
+namespace tilewright {
+
+// WIDTH rows of op(A) or columns of op(B), k by k. A k is four elements longer than its tile: it stays aligned to 16
+// bytes, and eight of them with four neighbours each, as a transposing copy stores them, lie in 32 banks.
+template <int WIDTH>
+struct KMajorTile {
+  alignas(16) Scalar::storage elements[BK][WIDTH + 4];
+};
+
+// One thread's share of an operand's tiles, copied asynchronously by THREADS threads, one tile after the other along k.
+// Where stored rows run along k, each element is copied by itself, which transposes; else WORD neighbours together.
+template <int WIDTH, bool ALONG_K, int WORD, int THREADS>
+class TileCopies {
+  static constexpr int rows = ALONG_K ? WIDTH : BK, cols = ALONG_K ? BK : WIDTH;  // of a tile as it is stored
+  static constexpr int row_words = cols / WORD, words = rows * row_words;
+  static_assert(!ALONG_K || WORD == 1, "what is transposed is copied element by element");
+  static_assert(THREADS % row_words == 0 || row_words % THREADS == 0, "a thread's words lie in a rectangle");
+  static_assert(words % THREADS == 0 || words < THREADS, "all passes but a single one are whole");
+
+ public:
+  // From `first` on, the first element of the tile at k = 0; `width` is how far the matrix goes on from there across k.
+  __device__ __forceinline__ TileCopies(const Scalar::storage* first, long long ld, int width, int thread)
+      : row_(thread / row_words), col_(thread % row_words * WORD), width_(width), ld_(ld) {
+    next_ = first + row_ * ld + col_;
+  }
+
+  // This thread's part of the next tile, of which `depth` k are the matrix's.
+  __device__ __forceinline__ void copy(KMajorTile<WIDTH>& to, int depth) {
+#pragma unroll
+    for (int i = 0; i < words; i += THREADS) {
+      const int down = i / row_words, right = i % row_words * WORD;
+      const int row = row_ + down, col = col_ + right;
+      if (words < THREADS && row >= rows) break;
+      auto* place = ALONG_K ? &to.elements[col][row] : &to.elements[row][col];
+      const auto* from = next_ + down * ld_ + right;
+      if constexpr (GUARDED) {
+        const int there = ALONG_K ? row < width_ && col < depth : row < depth ? min(max(width_ - col, 0), WORD) : 0;
+        cp_async_zfill<WORD * sizeof(Scalar::storage)>(place, from, there * int{sizeof(Scalar::storage)});
+      } else {
+        cp_async<WORD * sizeof(Scalar::storage)>(place, from);
+      }
+    }
+    next_ += ALONG_K ? BK : BK * ld_;
+  }
+
+ private:
+  int row_, col_, width_;
+  long long ld_;
+  const Scalar::storage* next_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,30 @@
+// Which part of D a CTA of a one-dimensional grid computes. Such a grid takes any sizes; one of three dimensions has at
+// most 65535 CTAs along two of them. Expects BM and BN.
+#pragma once
+
+#include "tilewright/platform.cuh"
+
+namespace tilewright {
+
+// Tile number `index`, row by row and entry by entry of the batch: its first row and column.
+struct OutputTile {
+  int row, col, entry;
+
+  __device__ __forceinline__ OutputTile(const GemmArgs& args, int index) {
+    const int tile_rows = (args.m - 1) / BM + 1, tile_cols = (args.n - 1) / BN + 1;
+    entry = index / (tile_rows * tile_cols);
+    index -= entry * (tile_rows * tile_cols);
+    row = index / tile_cols * BM;
+    col = index % tile_cols * BN;
+  }
+};
+
+// `args` with C and D of one batch entry, for a kernel whose grid does not say which.
+__device__ __forceinline__ GemmArgs entry_of(const GemmArgs& args, int entry) {
+  GemmArgs one = args;
+  one.c += entry * args.batch_stride_c;
+  one.d += entry * args.batch_stride_d;
+  return one;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,21 @@
+// A place in a ring of STAGES stages that have barriers with phases. Expects STAGES.
+#pragma once
+
+#include "tilewright/mbarrier.cuh"
+
+namespace tilewright {
+
+// A stage, and the parity of the phases that its barriers are in on this turn.
+struct Slot {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    if (++stage == STAGES) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+}  // namespace tilewright

@@ -1,0 +1,94 @@
+// What one thread computes of its warp's tile: TM rows by TN columns in chunks of four by four. Neighbouring lanes hold
+// neighbouring chunks, so a chunk of a warp is read from shared memory, and stored to D, without gaps. Expects BM, BN,
+// BK, WM, WN, TM, TN, LANE_ROWS, LANE_COLS and what the problem chooses. Owns which lane holds what.
+#pragma once
+
+#include "tilewright/epilogue.cuh"
+#include "tilewright/fragment.cuh"
+#include "tilewright/k_major.cuh"
+#include "tilewright/output_tile.cuh"
+
+namespace tilewright {
+
+constexpr int ROW_STEP = 4 * LANE_ROWS, COL_STEP = 4 * LANE_COLS;  // from one chunk of a thread to its next
+
+// Both operands for one k.
+struct ThreadFragments {
+  Scalar::accumulate a[TM], b[TN];
+};
+
+using ThreadSums = Scalar::accumulate[TM][TN];
+
+// Where a thread's first result lies in the CTA tile.
+struct ThreadPlace {
+  int row, col;
+
+  __device__ __forceinline__ explicit ThreadPlace(int thread) {
+    const int warp = thread / 32, lane = thread % 32;
+    row = warp / (BN / WN) * WM + lane / LANE_COLS * 4;
+    col = warp % (BN / WN) * WN + lane % LANE_COLS * 4;
+  }
+};
+
+// Where a CTA's part of the operands begins, from `k` on.
+struct OperandSources {
+  const Scalar::storage *a, *b;
+
+  __device__ __forceinline__ OperandSources(const GemmArgs& args, const OutputTile& tile, int k = 0) {
+    a = args.a + tile.entry * args.batch_stride_a + tile.row * (TRANSPOSED_A ? 1 : args.lda) +
+        k * (TRANSPOSED_A ? args.lda : 1);
+    b = args.b + tile.entry * args.batch_stride_b + tile.col * (TRANSPOSED_B ? args.ldb : 1) +
+        k * (TRANSPOSED_B ? 1 : args.ldb);
+  }
+};
+
+__device__ __forceinline__ void load_fragments(ThreadFragments& to, const KMajorTile<BM>& As, const KMajorTile<BN>& Bs,
+                                               const ThreadPlace& place, int k) {
+#pragma unroll
+  for (int i = 0; i < TM; i += 4) load_fragment<4>(to.a + i, &As.elements[k][place.row + i / 4 * ROW_STEP]);
+#pragma unroll
+  for (int j = 0; j < TN; j += 4) load_fragment<4>(to.b + j, &Bs.elements[k][place.col + j / 4 * COL_STEP]);
+}
+
+// sums[i][j] += a[i] * b[j], the longer side as the outer loop, the shorter one to and fro as in `outer_product`.
+__device__ __forceinline__ void multiply(ThreadSums& sums, const ThreadFragments& of) {
+  if constexpr (TM > TN) {
+    outer_product(sums, of.a, of.b);
+  } else {
+#pragma unroll
+    for (int j = 0; j < TN; ++j) {
+#pragma unroll
+      for (int step = 0; step < TM; ++step) {
+        const int i = j % 2 == 0 ? step : TM - 1 - step;
+        sums[i][j] = Scalar::fma(of.a[i], of.b[j], sums[i][j]);
+      }
+    }
+  }
+}
+
+// The thread's results to D.
+__device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTile& tile, const ThreadPlace& place,
+                                           const ThreadSums& sums) {
+  const GemmArgs entry = entry_of(args, tile.entry);
+  const int rows = args.m - tile.row, cols = args.n - tile.col;  // that are left of D
+#pragma unroll
+  for (int i = 0; i < TM; ++i) {
+    const int row = place.row + i / 4 * ROW_STEP + i % 4;
+    if (GUARDED && row >= rows) continue;
+#pragma unroll
+    for (int j = 0; j < TN; j += 4) {
+      const int col = place.col + j / 4 * COL_STEP;
+      if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= cols)) {
+        write_results4<BETA_MODE>(entry, tile.row + row, tile.col + col, &sums[i][j]);
+      } else {
+#pragma unroll
+        for (int x = 0; x < 4; ++x) {
+          if (GUARDED && col + x >= cols) continue;
+          write_result<BETA_MODE>(entry, tile.row + row, tile.col + col + x, sums[i][j + x]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,54 @@
+from tilewright.declare import Lesson, Param, Rung, launch, scratch, shared, with_defaults
+from tilewright.rungs.simt.k13_multistage import RUNG as K13
+
+RUNG = Rung(
+    number=15,
+    track="simt",
+    builds_on="k13_multistage",
+    title="split k",
+    summary="Give one tile of D to several CTAs, each with a slice of k, and add their sums in a fixed order.",
+    lesson=Lesson(
+        idea="""\
+A small product has fewer tiles than the card has SMs. k is cut into slices, one CTA each. Their sums go to a workspace;
+each CTA then adds one to a counter, and the one that finds all others there adds up the slices, first to last, applies
+the epilogue and stores. Nobody waits for anybody, so any number of CTAs may be resident. Since the order is that of the
+slices and not of arrival, the same bits come every time, which atomic additions could not promise.""",
+        prediction="""\
+1024³ is 64 tiles of 128×128 on 132 SMs: two slices nearly double what works. Explored on an H200 before, with slices
+added within a cluster: 1.10 of cuBLAS. The workspace is 8 MiB there, written and read within the L2, a few microseconds
+beside some fifty. At 4096³ nothing is gained and the workspace costs.""",
+        cost="""\
+Sums written and read once more, a counter a tile, memory that somebody must provide. A tile is done when its slowest
+slice is, and the last CTA adds up alone.""",
+        expires="""\
+Whole slices divide evenly only by chance. Dealing out steps along k to as many CTAs as there are SMs fills the last
+wave for any size.""",
+    ),
+    params=(
+        *with_defaults(K13.params, BM=128, BN=128, WM=64, WN=32, TM=8, TN=8),
+        Param("SPLIT_K", 2, (2, 3, 4, 6, 8, 16), "slices of k, each a CTA's", highest=64),
+        Param(
+            "MIN_CTAS",
+            0,
+            (0, 1, 2, 4),
+            "CTAs an SM must hold, by launch bounds; 0 leaves it open",
+            highest=32,
+            lowest=0,
+        ),
+    ),
+    derived=K13.derived,
+    from_problem=K13.from_problem,
+    rules=K13.rules,
+    requires=K13.requires,
+    shared=(*K13.shared, shared("arrived", "1")),
+    launch=launch(
+        grid=("ceil_div(m, BM) * ceil_div(n, BN) * batch * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")
+    ),
+    scratch=scratch(
+        sums="ceil_div(m, BM) * ceil_div(n, BN) * batch * SPLIT_K * BM * BN",
+        flags="ceil_div(m, BM) * ceil_div(n, BN) * batch",
+    ),
+    accesses=K13.accesses,
+    unguarded_when=K13.unguarded_when,
+    footprints=K13.footprints,
+)

@@ -1,0 +1,67 @@
+"""Workspace and flags: declared, allocated once for each backend, and left as the next launch needs them."""
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test_declare import tiny
+from tilewright.declare import all_rungs, rung_config, scratch
+from tilewright.errors import InvalidDeclaration
+from tilewright.lab.verifying import emulator_run
+from tilewright.problem import Problem
+from tilewright.run.args import launch_args
+from tilewright.run.emulator import EmulatorBackend
+from tilewright.run.scratch import _held
+from tilewright.verify.operands import bits, logical_view, make_operands
+
+SPLIT = rung_config(
+    all_rungs().find("k15"), {"BM": 32, "BN": 32, "WM": 32, "WN": 32, "TN": 4, "SPLIT_K": 6, "STAGES": 2}
+)
+SMALL = Problem(m=40, n=33, k=90)
+"""Four tiles and twelve steps along k."""
+
+
+def test_a_declaration_that_names_what_is_not_known_is_refused():
+    with pytest.raises(InvalidDeclaration, match="scratch: 'm \\* WHAT' names WHAT"):
+        tiny(scratch=scratch(sums="m * WHAT", flags="1"))
+
+
+def test_a_launch_gets_what_its_problem_needs_and_the_same_again():
+    sums, flags = 4 * 6 * 32 * 32, 4
+    assert SPLIT.scratch(SMALL) == (sums, flags)
+    with EmulatorBackend() as backend:
+        first, again = (launch_args(SPLIT, SMALL, backend, a=0, b=0, c=0, d=0) for _ in range(2))
+        assert (first.workspace, first.flags) == (again.workspace, again.flags)
+        held = _held[backend]
+        assert (held["workspace"].nbytes, held["flags"].nbytes) == (4 * sums, 4 * flags)
+        larger = launch_args(SPLIT, replace(SMALL, m=400), backend, a=0, b=0, c=0, d=0)
+        assert held["workspace"].nbytes > 4 * sums and larger.workspace == held["workspace"].address
+        assert not backend.download(held["flags"]).any()
+
+
+def test_a_rung_without_scratch_gets_none():
+    with EmulatorBackend() as backend:
+        args = launch_args(rung_config(all_rungs().find("k13")), SMALL, backend, a=0, b=0, c=0, d=0)
+    assert isinstance(args, ctypes.Structure) and (args.workspace, args.flags) == (0, 0)
+
+
+def test_split_sums_have_the_same_bits_whoever_comes_last_and_leave_flags_zero():
+    operands = make_operands(SMALL, "zero_mean")
+    results = []
+    for schedule in ("default", "reverse", "random"):
+        with EmulatorBackend(schedule=schedule, seed=3) as backend:
+            run = emulator_run(SPLIT, backend)
+            results += [bits(logical_view(SMALL, "d", run(SMALL, operands).d)) for _ in range(2)]
+            assert not backend.download(_held[backend]["flags"]).any()
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+@pytest.mark.parametrize("k", [0, 1, 8, 9, 40])
+def test_slices_that_have_no_step_along_k_add_nothing(k):
+    problem = replace(SMALL, k=k, lda=0, ldb=0, batch_stride_a=-1, batch_stride_b=-1, beta=1.0)
+    operands = make_operands(problem, "integer")
+    with EmulatorBackend() as backend:
+        d = logical_view(problem, "d", emulator_run(SPLIT, backend)(problem, operands).d)
+    np.testing.assert_array_equal(d, operands.logical("a") @ operands.logical("b") + operands.logical("c"))
