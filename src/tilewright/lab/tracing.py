@@ -42,7 +42,7 @@ def declared_matrices(problem: Problem) -> dict[str, Matrix]:
             rows=rows,
             columns=columns,
             row_stride=getattr(problem, f"ld{name}"),
-            batch_stride=getattr(problem, f"batch_stride_{name}"),
+            batch_stride=getattr(problem, f"batch_stride_{name}") if problem.batch > 1 else 0,
             element_bytes=ITEMSIZE_BYTES[problem.dtype if name in "ab" else problem.out_dtype],
         )
     return made

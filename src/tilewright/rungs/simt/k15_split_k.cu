@@ -12,9 +12,14 @@ struct Stage {
   KMajorTile<BN> Bs;
 };
 
+struct Shared {
+  Stage stages[STAGES];
+  unsigned arrived;  // how many slices had come before this one
+};
+
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(const __grid_constant__ GemmArgs args) {
-  Stage* stages = reinterpret_cast<Stage*>(dynamic_smem());  // STAGES of them
-  __shared__ unsigned arrived;
+  Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
+  Stage* stages = shared.stages;
 
   const ThreadPlace place(threadIdx.x);
   const int index = blockIdx.x / SPLIT_K, slice = blockIdx.x % SPLIT_K;
@@ -70,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
       multiply(sums, fragments[k % 2]);
     }
   }
-  if (add_slices<SPLIT_K, NUM_THREADS, TM * TN>(args, index, slice, &sums[0][0], arrived)) {
+  if (add_slices<SPLIT_K, NUM_THREADS, TM * TN>(args, index, slice, &sums[0][0], shared.arrived)) {
     write_sums(args, tile, place, sums);
   }
 }

@@ -40,7 +40,7 @@ wave for any size.""",
     from_problem=K13.from_problem,
     rules=K13.rules,
     requires=K13.requires,
-    shared=(*K13.shared, shared("arrived", "1")),
+    shared=(*K13.shared, shared("arrived", "1", dynamic=True)),
     launch=launch(
         grid=("ceil_div(m, BM) * ceil_div(n, BN) * batch * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")
     ),

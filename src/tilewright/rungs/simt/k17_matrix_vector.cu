@@ -19,7 +19,7 @@ constexpr int PARTS = ALONG_K ? 32 : WARPS;  // sums of one output, by lanes or 
 
 struct Shared {
   Acc vector[BK];
-  alignas(16) Acc partial[PARTS][BN + 4];  // four more, so that lanes' fours of one output lie in different banks
+  alignas(16) Acc partial[32][BN + 4];  // of each lane or each warp; four more elements, for the banks' sake
 };
 
 // Which outputs, of which row or column of D, from which slice of k.

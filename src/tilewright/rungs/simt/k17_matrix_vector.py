@@ -70,7 +70,7 @@ For a second row or column the matrix is read again. Sums in an order of their o
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),
     requires=Requires(layouts=("NN", "NT", "TN", "TT")),
-    shared=(shared("vector", "BK"), shared("partial", "max(NUM_THREADS // 32, 32) * (BN + 4)"), shared("arrived", "1")),
+    shared=(shared("vector", "BK"), shared("partial", "32 * (BN + 4)"), shared("arrived", "1")),
     launch=launch(grid=(f"{BANDS} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),
     scratch=scratch(sums=f"{BANDS} * SPLIT_K * BN", flags=BANDS),
     accesses=accesses(
