@@ -146,10 +146,13 @@ def _memory(address, count, dtype):
 class DoubleTarget:
     """A GpuTarget whose kernels are problems."""
 
-    arch, sm_count = get_arch("sm_90a"), 132
+    arch, sm_count, card = get_arch("sm_90a"), 132, "H200"
 
     def __init__(self, driver):
         self.driver, self.loaded, self.captured = driver, [], set()
+
+    def is_capturing(self, stream):
+        return stream in self.captured
 
     def load(self, part, stream):
         self.loaded.append(part)

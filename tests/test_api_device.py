@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_a_launch_that_fails_is_reported(driver, monkeypatch):
     def raise_(status):
         raise LaunchFailed(f"status {status}")
 
-    monkeypatch.setattr("tilewright.run.prepared._raise", raise_)
+    monkeypatch.setattr("tilewright.run.prepared.require", raise_)
     driver.status = 719
     with pytest.raises(LaunchFailed, match="status 719"):
         tw.matmul(aligned(4, 4), aligned(4, 4))
@@ -342,6 +343,7 @@ class StandIn:
 
     def __init__(self, device, stream):
         self.arch, self.sm_count, self.capturing, self.loads = get_arch("sm_90a"), 132, False, []
+        self.device = SimpleNamespace(name="NVIDIA H200")
 
     def is_capturing(self, stream):
         return self.capturing

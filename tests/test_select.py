@@ -13,16 +13,16 @@ from tilewright.arch import get_arch
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
 from tilewright.epilogue import Epilogue
-from tilewright.errors import InvalidInput, InvalidProblem
+from tilewright.errors import InvalidInput, InvalidProblem, LaunchFailed
 from tilewright.facts.roofline import get_card
 from tilewright.problem import Problem
-from tilewright.select import candidates, choice, choose, first_use, tuned_at_first_use
+from tilewright.select import candidates, choice, choose, first_use, is_first_use, tune_first_use
 from tilewright.select.calibration import calibration_for, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.model import Constants, compute_us, memory_us, predict
 from tilewright.select.rates import card_like, nominal_rates
 from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
-from tilewright.tune import Store
+from tilewright.tune import Machine, Store
 from tilewright.tune.context import context_of
 
 RUNNER = CliRunner()
@@ -66,6 +66,17 @@ def test_what_no_rung_takes_is_refused_with_each_rungs_reason():
     problem = Problem(m=4, n=4, k=4, dtype="tfloat32", out_dtype="float32", layout="TN")
     with pytest.raises(InvalidProblem, match=r"no rung takes it on sm_90a:\n  t05_wgmma: .*besides NT tfloat32 only"):
         choose(problem, H200, SMS)
+
+
+def test_rungs_that_leave_sums_in_a_workspace_are_chosen_while_it_is_small():
+    few_rows = choose(Problem(m=8, n=4096, k=4096), H200, SMS)
+    assert few_rows.config.rung.scratch is not None
+    large = Problem(m=16384, n=16384, k=16384)
+    assert choose(large, H200, SMS).config.rung.scratch is None
+    slices = rung_config(all_rungs().find("k15"), {"SPLIT_K": 4})
+    assert "needs a workspace of 4096 MiB: at most 256 are set aside for each stream" in candidates.refusal(
+        slices, large, SMS
+    )
 
 
 def test_a_problem_beyond_any_launch_is_refused_in_words():
@@ -141,17 +152,30 @@ def test_another_word_in_the_environment_is_refused(monkeypatch):
         choose(Problem(m=4, n=4, k=4), H200, SMS)
 
 
-def test_a_first_use_is_tuned_where_that_is_asked_for_and_never_again(stored, monkeypatch):
-    problem, asked = Problem(m=64, n=64, k=64), []
-    monkeypatch.setattr(first_use, "tune", lambda *what, machine: asked.append((*what, machine)))
-    for mode, tunes in (("off", False), ("readonly", False), ("on", True)):
+def test_a_first_use_asks_for_a_search_where_the_environment_does_and_nothing_is_known(stored, monkeypatch):
+    problem, known = Problem(m=64, n=64, k=64), stored({"BK": 8}, 10.0)
+    for mode, asks in (("off", False), ("readonly", False), ("on", True)):
         monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", mode)
         chosen = choose(problem, H200, SMS)
-        assert tuned_at_first_use(problem, chosen, "a machine") == tunes
-    ((rung, tuned_for, request, machine),) = asked
-    assert (rung, tuned_for, request.effort, machine) == (chosen.config.rung, problem, "quick", "a machine")
-    assert not tuned_at_first_use(stored({"BK": 8}, 10.0), choose(stored({"BK": 8}, 10.0), H200, SMS), "a machine")
-    assert not tuned_at_first_use(problem, replace(chosen, library="faster"), "a machine")
+        assert is_first_use(chosen) == asks
+    assert not is_first_use(choose(known, H200, SMS)) and not is_first_use(replace(chosen, library="faster"))
+
+
+def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(monkeypatch, caplog):
+    asked = []
+
+    def search(rung, problem, request, *, machine):
+        asked.append((rung, problem, request.effort, machine))
+        raise LaunchFailed("no worker starts")
+
+    monkeypatch.setattr(first_use, "tune", search)
+    monkeypatch.setattr(first_use, "_searched", set())
+    problem, machines = Problem(m=64, n=64, k=64), [Machine(devices=(device,)) for device in (0, 1, 0)]
+    chosen = choose(problem, H200, SMS)
+    for machine in machines:
+        tune_first_use(problem, chosen, machine)
+    assert asked == [(chosen.config.rung, problem, "quick", machine) for machine in machines[:2]]
+    assert "64×64×64 NN float32: not tuned at its first use: no worker starts" in caplog.text
 
 
 # --- the framework's own product
@@ -164,19 +188,39 @@ def test_the_librarys_product_is_taken_where_tuning_surely_found_it_faster(store
     assert choose(problem, H200, SMS, kernels="own").library == ""
 
 
-def test_the_librarys_product_is_taken_for_the_classes_that_the_calibration_names(monkeypatch):
+@pytest.fixture
+def slow_for_a_row(monkeypatch):
+    """A calibration by which the framework's own product is twice as fast for one row; gives such a problem."""
     problem, known = Problem(m=1, n=4096, k=4096), calibration_for(H200, SMS)
     learned = replace(known.learned["float32"], library={shape_class(problem): 0.5})
-    faster = replace(known, learned={"float32": learned})
-    monkeypatch.setattr(choice, "calibration_for", lambda *_: faster)
+    monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned={"float32": learned}))
     choice._chosen.cache_clear()
-    try:
-        assert "it took 0.500 of the chosen kernel's time" in choose(problem, H200, SMS).library
-        assert choose(problem, H200, SMS, kernels="own").library == ""
-        assert choose(replace(problem, epilogue=Epilogue(("relu",))), H200, SMS).library == ""
-        assert choose(Problem(m=512, n=4096, k=4096), H200, SMS).library == ""
-    finally:
-        choice._chosen.cache_clear()
+    yield problem
+    choice._chosen.cache_clear()
+
+
+def test_the_librarys_product_is_taken_for_the_classes_that_the_cards_calibration_names(slow_for_a_row):
+    def library(problem, card="H200", **more):
+        return choose(problem, H200, SMS, card=card, **more).library
+
+    problem = slow_for_a_row
+    assert "it took 0.500 of the chosen kernel's time" in library(problem)
+    assert library(problem, kernels="own") == library(problem, card=None) == ""
+    assert library(Problem(m=512, n=4096, k=4096)) == ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"epilogue": Epilogue(("relu",))}, {"alpha": 2.0}, {"beta": 1.0}, {"k": 0, "lda": 4096, "ldb": 4096}],
+    ids=lambda more: next(iter(more)),
+)
+def test_the_librarys_product_is_taken_for_nothing_but_a_plain_one(slow_for_a_row, more):
+    assert choose(replace(slow_for_a_row, **more), H200, SMS, card="H200").library == ""
+
+
+def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_another(slow_for_a_row):
+    half = Problem(m=1, n=4096, k=4096, dtype="float16", out_dtype="float16")
+    assert choose(half, H200, SMS, card="H200").library == ""
 
 
 # --- the model

@@ -48,7 +48,7 @@ def test_each_shape_has_its_chosen_kernel_with_ratio_floor_and_expectation_besid
     record = run(machine, [shape(), shape(512, 512, 512)])
     assert [row.arm for row in record.rows] == ["chosen", BASELINE] * 2
     row = record.rows[0]
-    expected = choose(shape().problem, machine.arch, 132, card="H200", workspace=True)
+    expected = choose(shape().problem, machine.arch, 132, card="H200")
     assert (row.rung, row.config) == (expected.config.rung.name, expected.config.values)
     assert row.verified and row.expected_us == expected.expected_us and row.summary == expected.why
     assert row.ratio_to_baseline.median == pytest.approx(50.0 / row.time_us, rel=0.01)
@@ -60,7 +60,7 @@ def test_each_shape_has_its_chosen_kernel_with_ratio_floor_and_expectation_besid
 
 def test_a_wrong_kernel_is_never_timed_and_neither_is_a_wrong_baseline():
     machine = FakeMachine()
-    name = choose(shape().problem, machine.arch, 132, card="H200", workspace=True).config.rung.name
+    name = choose(shape().problem, machine.arch, 132, card="H200").config.rung.name
     machine.wrong[name] = "1 of 1024 rows are not those of A·B"
     record = run(machine, [shape()])
     assert machine.timed == [] and record.rows[0].failure == "WrongResult" and record.rows[0].time_us is None

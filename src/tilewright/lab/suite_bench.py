@@ -70,11 +70,9 @@ def benched(request: SuiteRequest, machine: SuiteMachine, say: Say, on_entry: On
 
 def _planned(shape: Shape, request: SuiteRequest, machine: SuiteMachine, calibration: Calibration) -> Entry:
     entry, problem = Entry(shape), shape.problem
-    kernels = "own" if request.own else "any"
+    kernels = "own" if request.own else "all"
     try:
-        entry.choice = choose(
-            problem, machine.arch, machine.sm_count, kernels=kernels, card=machine.card, workspace=True
-        )
+        entry.choice = choose(problem, machine.arch, machine.sm_count, kernels=kernels, card=machine.card)
     except TilewrightError as error:
         entry.rows = [entry.failed_row(error)]
         return entry
@@ -85,7 +83,7 @@ def _planned(shape: Shape, request: SuiteRequest, machine: SuiteMachine, calibra
 
 def worth_trying(problem: Problem, arch: ArchSpec, calibration: Calibration) -> list[Config]:
     """Every candidate that takes the problem and isn't hopeless by the model, the fastest by it first."""
-    ranked = estimates(problem, arch, calibration, workspace=True)
+    ranked = estimates(problem, arch, calibration)
     limit_us = WORTH_TRYING * min((each.terms.total_us for each in ranked), default=0.0)
     return [
         each.candidate.config for each in ranked if each.terms.total_us <= limit_us or not each.candidate.calibrated

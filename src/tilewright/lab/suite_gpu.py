@@ -15,7 +15,7 @@ from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem
-from tilewright.facts.roofline import CARDS
+from tilewright.facts.roofline import card_of_device
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.ladder import require_memory
 from tilewright.lab.measuring import Effort
@@ -89,7 +89,8 @@ class GpuSuite:
     @property
     def card(self) -> str | None:
         """The listed card that the GPU's name names."""
-        return next((name for name in CARDS if name.lower() in str(self._gpu.device.name).lower()), None)
+        card = card_of_device(str(self._gpu.device.name))
+        return None if card is None else card.name
 
     def binary(self, config: Config, problem: Problem) -> Binary:
         """See `SuiteMachine`. A kernel that several shapes share is looked up once."""

@@ -35,7 +35,7 @@ class SuiteMachine(Protocol):
         ...
 
     def complaint(self, problem: Problem, config: Config | None) -> str:
-        """What is wrong with the product of `config`, or of the baseline; empty where nothing is, None without one."""
+        """What is wrong with the product of `config`, or for None of the baseline, in words; empty where nothing is."""
         ...
 
     def has_baseline(self, problem: Problem) -> bool:

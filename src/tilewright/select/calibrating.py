@@ -140,10 +140,8 @@ def _by_problem(samples: Iterable[Sample]) -> dict[Problem, list[Sample]]:
 
 def _constants_of(learned: Learned, config: Config) -> Constants | None:
     """What the config is expected by; None where it is no candidate."""
-    for known in learned.configs:
-        if known.rung == config.rung.name and dict(known.settings) == config.values:
-            return replace(learned.rungs[known.rung], efficiency=known.efficiency)
-    return None
+    known = learned.known(config)
+    return None if known is None else replace(learned.rungs[known.rung], efficiency=known.efficiency)
 
 
 def _expected(samples: Iterable[Sample], learned: Learned, rates: Rates) -> dict[Sample, float]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.arch import ArchSpec
+from tilewright.declare import Config
 from tilewright.errors import InvalidInput
 from tilewright.facts.roofline import get_card
 from tilewright.problem import ITEMSIZE_BYTES, Problem
@@ -48,6 +49,11 @@ class Learned:
     configs: tuple[KnownConfig, ...]
     library: Mapping[str, float]
     fit: Mapping[str, Any]
+
+    def known(self, config: Config) -> KnownConfig | None:
+        """What was learned of this config; None where it was not kept."""
+        same = (x for x in self.configs if x.rung == config.rung.name and dict(x.settings) == config.values)
+        return next(same, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,7 +125,7 @@ def calibration_for(arch: ArchSpec, sm_count: int, card: str | None = None) -> C
 
 
 def shape_class(problem: Problem) -> str:
-    """The class in which a measured ratio stands for others: layout, alignment, and sizes to a quarter more or less."""
+    """The class in which a measured ratio stands for others: layout, alignment, and sizes to half a power of two."""
     sizes = ",".join(
         str(round(2 * math.log2(size)) if size else -1) for size in (problem.m, problem.n, problem.k, problem.batch)
     )

@@ -17,11 +17,13 @@ from tilewright.declare.expr import ExpressionError
 from tilewright.declare.rung import PROBLEM_NAMES
 from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
+from tilewright.run.scratch import ACCUMULATOR_BYTES
 from tilewright.select.calibration import Calibration, Learned
 from tilewright.select.model import Constants, Terms, predict
 from tilewright.select.traits import Traits, pieces_of, traits_of
 
 FILE = Path(__file__).with_name("candidates.toml")
+MOST_WORKSPACE_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,20 @@ def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tupl
     )
 
 
-def refusal(config: Config, problem: Problem, sm_count: int, *, workspace: bool = False) -> str:
-    """Why `config` doesn't take `problem`, in words; empty where it does. `workspace`: the caller allocates one."""
-    if config.rung.scratch is not None and not workspace:
-        return f"{config.rung.name}: leaves sums in a workspace, which the library call does not allocate"
+def refusal(config: Config, problem: Problem, sm_count: int) -> str:
+    """Why `config` doesn't take `problem`, in words; empty where it does."""
     try:
         config.require_problem(problem)
         config.grid(problem, sm_count=sm_count)
+        sums, _ = config.scratch(problem) or (0, 0)
     except (InvalidProblem, InvalidConfig) as error:
         return str(error)
     except ExpressionError as error:
         return f"{config.rung.name}: {error}: more CTAs than can be launched"
+    if sums * ACCUMULATOR_BYTES > MOST_WORKSPACE_BYTES:
+        needs = f"a workspace of {sums * ACCUMULATOR_BYTES >> 20} MiB"
+        most = f"at most {MOST_WORKSPACE_BYTES >> 20} are set aside for each stream"
+        return f"{config.rung.name}: {problem} needs {needs}: {most}; use fewer slices of k"
     return ""
 
 
@@ -120,9 +125,9 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
     if learned is not None:
         calibrated = config.rung.name in learned.rungs
         constants = learned.rungs.get(config.rung.name, constants)
-        for known in learned.configs:
-            if known.rung == config.rung.name and dict(known.settings) == config.values:
-                constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
+        known = learned.known(config)
+        if known is not None:
+            constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
     return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules)

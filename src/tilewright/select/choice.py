@@ -12,7 +12,7 @@ from functools import lru_cache
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem
-from tilewright.problem import Problem
+from tilewright.problem import Problem, storage_dtype
 from tilewright.select.calibration import Calibration, calibration_for, shape_class
 from tilewright.select.candidates import Candidate, candidates_for, refusal
 from tilewright.select.mode import OFF, autotune_mode
@@ -52,19 +52,17 @@ def choose(
     arch: ArchSpec,
     sm_count: int,
     *,
-    kernels: str = "any",
+    kernels: str = "all",
     card: str | None = None,
-    workspace: bool = False,
 ) -> Choice:
     """The config for `problem` on a card of `arch` with `sm_count` SMs.
 
-    `kernels` 'own' keeps the framework's product out, `card` names one of several cards of the same size. `workspace`:
-    the caller allocates one, so that rungs that need it may be chosen; the library call doesn't yet. Of results in the
-    store those are used that $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where
-    none takes it.
+    `kernels` 'own' keeps the framework's product out. `card` is the card's name where that is listed: what was measured
+    on another one of its size says nothing of the framework's product. Of results in the store those are used that
+    $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where none takes it.
     """
     stored = None if autotune_mode() == OFF else store_state()
-    return _chosen(problem, arch, sm_count, kernels == "own", card, workspace, stored)
+    return _chosen(problem, arch, sm_count, kernels == "own", card, stored)
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -74,28 +72,25 @@ def _chosen(
     sm_count: int,
     own: bool,
     card: str | None,
-    workspace: bool,
     stored: State | None,
 ) -> Choice:
     """See `choose`; `stored` is the state of the store that is asked, None to ask none."""
     calibration = calibration_for(arch, sm_count, card)
-    best = estimates(problem, arch, calibration, most=2, workspace=workspace)
+    best = estimates(problem, arch, calibration, most=2)
     found = None if stored is None else tuned(problem, arch, sm_count, stored)
-    if found is not None and not refusal(found.config, problem, sm_count, workspace=workspace):
+    if found is not None and not refusal(found.config, problem, sm_count):
         runner_up = next((each.candidate.config for each in best if each.candidate.config != found.config), None)
         why = "tuned for this problem on this card"
-        library = "" if own else _library_tuned(found)
+        library = "" if own or not _is_plain(problem) else _library_tuned(found)
         return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
     if not best:
         raise InvalidProblem(_none_takes(problem, arch, calibration))
     first, runner_up = best[0], best[1].candidate.config if len(best) > 1 else None
-    library = "" if own else _library_measured(problem, calibration)
+    library = "" if own or not _is_plain(problem) else _library_measured(problem, calibration, card)
     return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
 
 
-def estimates(
-    problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None, workspace: bool = False
-) -> list[Estimate]:
+def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None) -> list[Estimate]:
     """The candidates that take the problem, the fastest by the model first, `most` of them; equals by the later rung.
 
     Rules are asked last, as they cost more than the model.
@@ -109,7 +104,7 @@ def estimates(
             break
         config = each.candidate.config
         may = each.candidate.may_take(problem, names)
-        if may and not refusal(config, problem, calibration.rates.sm_count, workspace=workspace):
+        if may and not refusal(config, problem, calibration.rates.sm_count):
             found.append(each)
     return found
 
@@ -149,15 +144,21 @@ def _none_takes(problem: Problem, arch: ArchSpec, calibration: Calibration) -> s
     return f"{problem}: no rung takes it on {arch.name}:\n  {lines}"
 
 
+def _is_plain(problem: Problem) -> bool:
+    """Whether it is what the framework's product was measured on, and is: A·B in the operands' type, and no more."""
+    adds_nothing = problem.alpha == 1.0 and not problem.reads_c and not problem.epilogue.ops
+    return adds_nothing and problem.k > 0 and problem.out_dtype == storage_dtype(problem.dtype)
+
+
 def _library_tuned(found: Tuned) -> str:
     if found.ratio_to_library is None or found.ratio_to_library >= 1.0:
         return ""
     return f"it took {found.ratio_to_library:.3f} of the tuned kernel's time at most when both were measured"
 
 
-def _library_measured(problem: Problem, calibration: Calibration) -> str:
-    learned = calibration.of(problem.dtype)
-    if learned is None or problem.epilogue.ops:
+def _library_measured(problem: Problem, calibration: Calibration, card: str | None) -> str:
+    learned = calibration.learned.get(problem.dtype)
+    if learned is None or card != calibration.rates.card:
         return ""
     ratio = learned.library.get(shape_class(problem))
     if ratio is None:

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidInput
-from tilewright.facts.roofline import CARDS, Card
+from tilewright.facts.roofline import CARDS, Card, card_of_device
 from tilewright.problem import Problem
 from tilewright.record import Record, compute_ceiling
 from tilewright.select.model import Constants, predict
@@ -51,10 +51,10 @@ def card_of(records: Mapping[str, Record]) -> tuple[Card, ArchSpec]:
     if len(devices) != 1:
         raise InvalidInput(f"records of {', '.join(sorted(devices))}: must be of one card; calibrate each by itself")
     (device,) = devices
-    found = [card for card in CARDS.values() if card.name.lower() in device.lower()]
-    if not found:
+    card = card_of_device(device)
+    if card is None:
         raise InvalidInput(f"{device}: its datasheet is not listed; there are {', '.join(CARDS)}")
-    return found[0], get_arch(found[0].arch)
+    return card, get_arch(card.arch)
 
 
 def rates_of(card: Card, records: Sequence[Record]) -> Rates:

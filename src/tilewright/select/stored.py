@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def store_state() -> State:
-    """The store's state now, in microseconds."""
+    """The store's state now, by two looks at the file system."""
     path = _path(os.environ.get(CACHE_ENVIRONMENT))
     return State(path, (_changed_ns(path), _changed_ns(f"{path}-wal")))
 
