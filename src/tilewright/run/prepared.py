@@ -11,6 +11,8 @@ import ctypes
 import math
 import struct
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tilewright.run.args import GemmArgs
@@ -82,7 +84,8 @@ class PreparedLaunch:
         self._function = ctypes.c_void_p(function)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
         self._call = (ctypes.byref(self._config), self._function, ctypes.byref(self._pointers), None)
-        self._launch = self._driver.cuLaunchKernelEx if needs is None else self._launch_with_scratch
+        self._bare_launch = partial(self._driver.cuLaunchKernelEx, *self._call)
+        self._launch: Callable[[], int] = self._bare_launch if needs is None else self._launch_with_scratch
         self._get_current = self._driver.cuCtxGetCurrent
         self._context = context
         self._current = ctypes.c_void_p()
@@ -101,7 +104,7 @@ class PreparedLaunch:
             self._config.stream = stream
             status = self._get_current(self._current_pointer)
             if self._current.value == self._context and not status:
-                status = self._launch(*self._call)
+                status = self._launch()
             else:
                 status = self._launch_in_context()
         if status:
@@ -113,15 +116,13 @@ class PreparedLaunch:
         if status:
             return status
         try:
-            return int(self._launch(*self._call))
+            return int(self._launch())
         finally:
             self._driver.cuCtxPopCurrent_v2(self._current_pointer)
 
-    def _launch_with_scratch(self, *call: Any) -> int:
+    def _launch_with_scratch(self) -> int:
         assert self._needs is not None and self._scratch is not None
-        with self._scratch.for_launch(self._needs, self._config.stream or 0) as addresses:
-            self._args.workspace, self._args.flags = addresses
-            return int(self._driver.cuLaunchKernelEx(*call))
+        return self._scratch.launch(self._args, self._needs, self._config.stream or 0, self._bare_launch)
 
     def _move_maps(self, addresses: dict[str, int]) -> None:
         for name, encoded in self._maps:

@@ -7,14 +7,14 @@ for the device. Owns this memory; which kernels need how much is declared.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.declare import Config
 from tilewright.problem import Problem
+from tilewright.run.args import GemmArgs
 from tilewright.run.driver import driver_library, require
 from tilewright.run.scratch import ACCUMULATOR_BYTES, FLAG_BYTES
 
@@ -41,19 +41,11 @@ def need_of(config: Config, problem: Problem) -> Need | None:
 
 
 class _Block(NamedTuple):
-    """Memory with flags at its start, all zero between launches."""
+    """Memory with flags at its start, all zero between launches, and a workspace behind them."""
 
-    address: int
+    flags: int
+    workspace: int
     size: Need
-
-    @property
-    def addresses(self) -> tuple[int, int]:
-        """Of workspace and flags."""
-        return self.address + self.size.flags_bytes, self.address
-
-    def holds(self, need: Need) -> bool:
-        """Whether it is large enough."""
-        return self.size.flags_bytes >= need.flags_bytes and self.size.workspace_bytes >= need.workspace_bytes
 
 
 class StreamScratch:
@@ -62,45 +54,52 @@ class StreamScratch:
     def __init__(self, driver: Any = None) -> None:
         self._driver = driver
         self._held: dict[Any, _Block] = {}
+        self._captured = ctypes.c_int()
+        self._captured_pointer = ctypes.byref(self._captured)
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def for_launch(self, need: Need, stream: int) -> Iterator[tuple[int, int]]:
-        """Addresses of workspace and flags for the one launch on `stream` that is made inside. Raises LaunchFailed.
+    def launch(self, args: GemmArgs, need: Need, stream: int, call: Callable[[], int]) -> int:
+        """The status of `call`, which launches on `stream` with `args`; scratch is put into these. Raises LaunchFailed.
 
         A stream's block stays until a larger one takes its place.
         """
-        capturing = ctypes.c_int()
         with self._lock:
-            if self._driver is None:
-                self._driver = driver_library()
-            require(self._driver.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(capturing)))
-            if not capturing.value:
-                yield self._of_stream(need, stream).addresses
-                return
+            if not self._is_capturing(stream):
+                block = self._of_stream(need, stream)
+                args.workspace, args.flags = block.workspace, block.flags
+                return call()
             block = self._allocated(need, stream)
-            yield block.addresses
+            args.workspace, args.flags = block.workspace, block.flags
+            status = call()
             self._free(block, stream)
+            return status
+
+    def _is_capturing(self, stream: int) -> bool:
+        if self._driver is None:
+            self._driver = driver_library()
+        require(self._driver.cuStreamIsCapturing(ctypes.c_void_p(stream), self._captured_pointer))
+        return self._captured.value != 0
 
     def _of_stream(self, need: Need, stream: int) -> _Block:
         """The stream's block; where it is too small, another one, and it is freed after the launches that use it."""
         key = (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream
         block = self._held.get(key)
-        if block is not None and block.holds(need):
-            return block
         if block is not None:
+            flags_bytes, workspace_bytes = block.size
+            if flags_bytes >= need.flags_bytes and workspace_bytes >= need.workspace_bytes:
+                return block
             del self._held[key]
             self._free(block, stream)
-            need = Need(*map(max, need, block.size))
-        self._held[key] = self._allocated(need, stream)
-        return self._held[key]
+            need = Need(max(flags_bytes, need.flags_bytes), max(workspace_bytes, need.workspace_bytes))
+        self._held[key] = block = self._allocated(need, stream)
+        return block
 
     def _allocated(self, need: Need, stream: int) -> _Block:
         address, handle = ctypes.c_uint64(), ctypes.c_void_p(stream)
         words = ctypes.c_size_t(need.flags_bytes // FLAG_BYTES)
         require(self._driver.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(sum(need)), handle))
         require(self._driver.cuMemsetD32Async(address, 0, words, handle))
-        return _Block(address.value, need)
+        return _Block(address.value, address.value + need.flags_bytes, need)
 
     def _free(self, block: _Block, stream: int) -> None:
-        require(self._driver.cuMemFreeAsync(ctypes.c_uint64(block.address), ctypes.c_void_p(stream)))
+        require(self._driver.cuMemFreeAsync(ctypes.c_uint64(block.flags), ctypes.c_void_p(stream)))
