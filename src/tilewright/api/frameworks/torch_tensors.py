@@ -85,7 +85,9 @@ class TorchTensors(Framework):
     def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
         """See `Framework.product`."""
         casts = torch.is_autocast_enabled("cuda") and a.dtype != torch.get_autocast_dtype("cuda")
-        return torch.matmul(a, b, out=out) if not casts and multiplies_as(dtype, torch) else None
+        if casts or torch.are_deterministic_algorithms_enabled() or not multiplies_as(dtype, torch):
+            return None
+        return torch.matmul(a, b, out=out)
 
     def takes_over(self, arrays: tuple[Any, ...]) -> bool:
         """See `Framework.takes_over`."""
