@@ -23,12 +23,15 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
   const int tiles = (args.k + BK - 1) / BK;
 
-  // Tile number `tile` into its stage. Past the last one the group is empty, so that waits count the same everywhere.
+  // The next tile, number `tile`, into its stage. Past the last one the group is empty, so that waits count the same.
+  TileSource next_a = source_a(args, cta_row, 0), next_b = source_b(args, 0, cta_col);
   auto fetch = [&](int tile) {
     if (tile < tiles) {
       Stage& stage = stages[tile % STAGES];
-      copy_tile<LOAD_BYTES_A, NUM_THREADS>(stage.As, source_a(args, cta_row, tile * BK));
-      copy_tile<LOAD_BYTES_B, NUM_THREADS>(stage.Bs, source_b(args, tile * BK, cta_col));
+      copy_tile<LOAD_BYTES_A, NUM_THREADS>(stage.As, next_a);
+      copy_tile<LOAD_BYTES_B, NUM_THREADS>(stage.Bs, next_b);
+      next_a.advance<TRANSPOSED_A>(BK);
+      next_b.advance<!TRANSPOSED_B>(BK);
     }
     cp_async_commit();
   };
@@ -44,8 +47,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
 
   for (int tile = 0; tile < tiles; ++tile) {
     const Stage& stage = stages[tile % STAGES];
-    fetch(tile + STAGES - 1);
-
 #pragma unroll
     for (int k = 0; k < BK; k += 16) {
       if (k + 16 < BK) {
@@ -56,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
         const Stage& next = stages[(tile + 1) % STAGES];
         if (tile + 1 < tiles) load_fragments(fragments[0], next.As, next.Bs, warp_row, warp_col, 0);
       }
+      if (k == 0) fetch(tile + STAGES - 1);  // behind the fragments, since those are waited for sooner
       multiply(acc, fragments[k / 16 % 2]);
     }
   }

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tilewright.declare import Lesson, Param, Rung, config_rule, problem_rule, shared
+from tilewright.declare import Lesson, Param, Rung, config_rule, problem_rule, shared, with_defaults
 from tilewright.rungs.tensor.t03_swizzled import RUNG as T03
 
 RUNG = Rung(
@@ -25,7 +25,7 @@ On the architectures before Hopper this is where most kernels stop. Hopper's ten
 memory themselves, four warps at a time, and its copies need one thread in place of all.""",
     ),
     params=(
-        *T03.params,
+        *with_defaults(T03.params, BN=256),
         Param("STAGES", 4, (2, 3, 4, 5, 6), "tiles in the ring", highest=8, lowest=2),
     ),
     derived=T03.derived,

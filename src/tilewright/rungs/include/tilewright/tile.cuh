@@ -54,6 +54,13 @@ struct SwizzledTile {
 struct TileSource {
   const Scalar::storage* first;
   int ld, rows, cols;
+
+  // On to the tile `step` rows below, or `step` columns to the right.
+  template <bool DOWN>
+  __device__ __forceinline__ void advance(int step) {
+    first += DOWN ? static_cast<long long>(step) * ld : step;
+    (DOWN ? rows : cols) -= step;
+  }
 };
 
 // What the tile of op(A) at (row, k) or of op(B) at (k, col) comes from, as it is stored.
