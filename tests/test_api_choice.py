@@ -179,3 +179,10 @@ def test_nothing_is_tuned_unless_it_is_asked_for(target, searched, monkeypatch, 
     monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", mode)
     tw.matmul(integers(6, 4), integers(4, 5))
     assert not searched
+
+
+def test_a_rung_that_slices_k_serves_arrays_of_the_host_too():
+    a, b = np.asarray(integers(8, 260)), np.asarray(integers(260, 40))
+    product = tw.Gemm(a, b, backend="emulator")
+    assert product.plan().parts[0].choice.config.rung.scratch is not None
+    assert np.array_equal(product.execute(), a @ b)

@@ -12,12 +12,13 @@ from functools import lru_cache
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem
-from tilewright.problem import Problem, storage_dtype
-from tilewright.select.calibration import Calibration, calibration_for, shape_class
+from tilewright.problem import Problem
+from tilewright.select.calibration import Calibration, calibration_for
 from tilewright.select.candidates import Candidate, candidates_for, refusal
+from tilewright.select.library import faster_in_class, faster_than_tuned
 from tilewright.select.mode import OFF, autotune_mode
 from tilewright.select.model import Terms
-from tilewright.select.stored import State, Tuned, store_state, tuned
+from tilewright.select.stored import State, store_state, tuned
 from tilewright.select.traits import names_of
 
 MOST_KEPT = 4096
@@ -81,12 +82,12 @@ def _chosen(
     if found is not None and not refusal(found.config, problem, sm_count):
         runner_up = next((each.candidate.config for each in best if each.candidate.config != found.config), None)
         why = "tuned for this problem on this card"
-        library = "" if own or not _is_plain(problem) else _library_tuned(found)
+        library = "" if own else faster_than_tuned(problem, found)
         return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
     if not best:
         raise InvalidProblem(_none_takes(problem, arch, calibration))
     first, runner_up = best[0], best[1].candidate.config if len(best) > 1 else None
-    library = "" if own or not _is_plain(problem) else _library_measured(problem, calibration, card)
+    library = "" if own else faster_in_class(problem, calibration, card)
     return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
 
 
@@ -142,25 +143,3 @@ def _none_takes(problem: Problem, arch: ArchSpec, calibration: Calibration) -> s
     reasons: Sequence[str] = refusals(problem, arch, calibration) or ["none has these element types"]
     lines = "\n  ".join(reasons)
     return f"{problem}: no rung takes it on {arch.name}:\n  {lines}"
-
-
-def _is_plain(problem: Problem) -> bool:
-    """Whether it is what the framework's product was measured on, and is: A·B in the operands' type, and no more."""
-    adds_nothing = problem.alpha == 1.0 and not problem.reads_c and not problem.epilogue.ops
-    return adds_nothing and problem.k > 0 and problem.out_dtype == storage_dtype(problem.dtype)
-
-
-def _library_tuned(found: Tuned) -> str:
-    if found.ratio_to_library is None or found.ratio_to_library >= 1.0:
-        return ""
-    return f"it took {found.ratio_to_library:.3f} of the tuned kernel's time at most when both were measured"
-
-
-def _library_measured(problem: Problem, calibration: Calibration, card: str | None) -> str:
-    learned = calibration.learned.get(problem.dtype)
-    if learned is None or card != calibration.rates.card:
-        return ""
-    ratio = learned.library.get(shape_class(problem))
-    if ratio is None:
-        return ""
-    return f"it took {ratio:.3f} of the chosen kernel's time for such shapes on {calibration.rates.card}"
