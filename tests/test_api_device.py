@@ -10,7 +10,7 @@ import pytest
 
 import device_double
 import tilewright as tw
-from device_double import DoubleArray, DoubleArrays
+from device_double import DoubleArray, DoubleArrays, MemoryDriver
 from tilewright.api import frameworks, running
 from tilewright.api import target as targets
 from tilewright.api.asked import Asked
@@ -359,8 +359,9 @@ def real_target(monkeypatch):
     return targets.GpuTarget(0)
 
 
-def part_of(m):
-    a, b = View("A", 256, (m, 4), (16, 4), "float32", 0), View("B", 256, (4, 5), (20, 4), "float32", 0)
+def part_of(m, n=5, k=4):
+    a = View("A", 256, (m, k), (4 * k, 4), "float32", 0)
+    b = View("B", 256, (k, n), (4 * n, 4), "float32", 0)
     scalars = {"alpha": 1.0, "beta": 0.0, "dtype": "float32", "epilogue": tw.Epilogue(), "alignment_bytes": 256}
     asked = Asked(a=a, b=b, c=None, out=None, bias=None, **scalars)
     return make_plan(asked, device_double.DoubleTarget(None)).parts[0]
@@ -390,3 +391,14 @@ def test_a_prepared_launch_has_the_parts_arguments(real_target, monkeypatch):
     launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
     assert (launch._args.m, launch._args.lda, launch._args.d) == (3, 4, 768)
     assert ctypes.addressof(launch._args) % 64 == 0
+
+
+def test_a_prepared_launch_of_slices_takes_scratch_as_it_is_launched(real_target, monkeypatch):
+    driver, part = MemoryDriver(), part_of(8, 4096, 4096)
+    for module in ("prepared", "stream_scratch"):
+        monkeypatch.setattr(f"tilewright.run.{module}.driver_library", lambda: driver)
+    assert part.choice.config.rung.scratch is not None
+    launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
+    assert driver.calls == []
+    launch(256, 512, 0, 768, 0, 7)
+    assert driver.calls == ["alloc", "zero", "launch"]

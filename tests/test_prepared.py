@@ -2,11 +2,11 @@
 
 import ctypes
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from device_double import CONTEXT, MemoryDriver
 from tilewright.declare import all_rungs, rung_config
 from tilewright.problem import Problem
 from tilewright.run.args import GemmArgs, TmaArgs, gemm_args
@@ -14,8 +14,6 @@ from tilewright.run.cuda import _launch_config
 from tilewright.run.prepared import LaunchAttribute, PreparedLaunch, launch_config
 from tilewright.run.protocol import Grid
 from tilewright.run.stream_scratch import PER_THREAD_STREAM, Need, StreamScratch, need_of
-
-CONTEXT = 0x77
 
 
 @pytest.mark.parametrize(
@@ -90,52 +88,6 @@ def test_both_structs_fit():
 
 
 # Workspace and flags.
-
-
-class MemoryDriver:
-    """A driver whose launches say which scratch they had and check that it is theirs; `capturing` are streams."""
-
-    def __init__(self):
-        self.blocks, self.calls, self.launches, self.capturing, self.status = {}, [], [], set(), 0
-        self.next, self.running = 1 << 40, threading.Lock()
-
-    def cuCtxGetCurrent(self, pointer):
-        pointer._obj.value = CONTEXT
-        return 0
-
-    def cuStreamIsCapturing(self, stream, pointer):
-        pointer._obj.value = int((stream.value or 0) in self.capturing)
-        return 0
-
-    def cuMemAllocAsync(self, pointer, size, stream):
-        self.next += 1 << 32
-        pointer._obj.value = self.next
-        self.blocks[self.next] = {"bytes": size.value, "zeroed": 0, "stream": stream.value or 0}
-        self.calls.append("alloc")
-        return 0
-
-    def cuMemsetD32Async(self, address, value, words, stream):
-        assert value == 0 and self.blocks[address.value]["stream"] == (stream.value or 0)
-        self.blocks[address.value]["zeroed"] = 4 * words.value
-        self.calls.append("zero")
-        return 0
-
-    def cuMemFreeAsync(self, address, stream):
-        assert self.blocks.pop(address.value)["stream"] == (stream.value or 0)
-        self.calls.append("free")
-        return 0
-
-    def cuLaunchKernelEx(self, config, function, pointers, extra):
-        assert self.running.acquire(blocking=False), "the scratch of two launches at once"
-        args, stream = GemmArgs.from_address(pointers._obj[0]), config._obj.stream or 0
-        block = self.blocks[args.flags]
-        assert block["stream"] == stream and args.workspace % 256 == 0
-        assert args.workspace - args.flags >= block["zeroed"] > 0, "flags that a workspace covers, or not zeroed"
-        time.sleep(1e-4)
-        self.calls.append("launch")
-        self.launches.append((stream, args.flags, args.flags + block["bytes"] - args.workspace))
-        self.running.release()
-        return self.status
 
 
 @pytest.fixture

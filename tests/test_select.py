@@ -192,8 +192,8 @@ def test_the_librarys_product_is_taken_where_tuning_surely_found_it_faster(store
 def slow_for_a_row(monkeypatch):
     """A calibration by which the framework's own product is twice as fast for one row; gives such a problem."""
     problem, known = Problem(m=1, n=4096, k=4096), calibration_for(H200, SMS)
-    learned = replace(known.learned["float32"], library={shape_class(problem): 0.5})
-    monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned={"float32": learned}))
+    learned = {dtype: replace(found, library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
+    monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned=learned))
     choice._chosen.cache_clear()
     yield problem
     choice._chosen.cache_clear()
@@ -211,7 +211,7 @@ def test_the_librarys_product_is_taken_for_the_classes_that_the_cards_calibratio
 
 @pytest.mark.parametrize(
     "more",
-    [{"epilogue": Epilogue(("relu",))}, {"alpha": 2.0}, {"beta": 1.0}, {"k": 0, "lda": 4096, "ldb": 4096}],
+    [{"epilogue": Epilogue(("relu",))}, {"alpha": 2.0}, {"beta": 1.0}, {"dtype": "bfloat16"}],
     ids=lambda more: next(iter(more)),
 )
 def test_the_librarys_product_is_taken_for_nothing_but_a_plain_one(slow_for_a_row, more):
@@ -219,8 +219,10 @@ def test_the_librarys_product_is_taken_for_nothing_but_a_plain_one(slow_for_a_ro
 
 
 def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_another(slow_for_a_row):
-    half = Problem(m=1, n=4096, k=4096, dtype="float16", out_dtype="float16")
-    assert choose(half, H200, SMS, card="H200").library == ""
+    def library(dtype):
+        return choose(replace(slow_for_a_row, dtype=dtype, out_dtype=dtype), H200, SMS, card="H200").library
+
+    assert library("bfloat16") and not library("float16")
 
 
 # --- the model

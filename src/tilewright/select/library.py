@@ -29,4 +29,4 @@ def faster_in_class(problem: Problem, calibration: Calibration, card: str | None
 
 def _is_plain(problem: Problem) -> bool:
     adds_nothing = problem.alpha == 1.0 and not problem.reads_c and not problem.epilogue.ops
-    return adds_nothing and problem.k > 0 and problem.out_dtype == storage_dtype(problem.dtype)
+    return adds_nothing and problem.out_dtype == storage_dtype(problem.dtype)
