@@ -95,11 +95,16 @@ def one_float32_rung(monkeypatch):
     """Choose k04 for float32, so that the emulator compiles a handful of kernels whatever is multiplied."""
     from tilewright.select import choice
 
-    def is_left(config):
-        return "float32" not in config.rung.requires.dtypes or config.rung.name == "k04_shared_tile"
+    whole = choice.candidates_for
 
-    left = tuple(config for config in choice._default_configs() if is_left(config))
-    monkeypatch.setattr(choice, "_default_configs", lambda: left)
+    def left(arch, dtype, calibration):
+        every = whole(arch, dtype, calibration)
+        return tuple(each for each in every if dtype != "float32" or each.config.rung.name == "k04_shared_tile")
+
+    monkeypatch.setattr(choice, "candidates_for", left)
+    choice._chosen.cache_clear()
+    yield
+    choice._chosen.cache_clear()
 
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # speed is not what a test asserts

@@ -7,6 +7,8 @@ a launch to the problem it was chosen for, alignment included.
 from __future__ import annotations
 
 import ctypes
+import threading
+import time
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -16,7 +18,7 @@ from tilewright.api.frameworks.numpy_arrays import NumpyArrays, dtype_of
 from tilewright.api.view import View
 from tilewright.arch import get_arch
 from tilewright.problem import storage_dtype
-from tilewright.run.args import gemm_args
+from tilewright.run.args import GemmArgs, gemm_args
 from tilewright.run.call import grid_of
 from tilewright.run.prepared import PreparedLaunch
 
@@ -112,6 +114,52 @@ class DoubleDriver:
         return self.status
 
 
+class MemoryDriver:
+    """A driver whose launches say which scratch they had and check that it is theirs; `capturing` are streams."""
+
+    def __init__(self):
+        self.blocks, self.calls, self.launches, self.capturing, self.status = {}, [], [], set(), 0
+        self.next, self.running = 1 << 40, threading.Lock()
+
+    def cuCtxGetCurrent(self, pointer):
+        pointer._obj.value = CONTEXT
+        return 0
+
+    def cuStreamIsCapturing(self, stream, pointer):
+        pointer._obj.value = int((stream.value or 0) in self.capturing)
+        return 0
+
+    def cuMemAllocAsync(self, pointer, size, stream):
+        self.next += 1 << 32
+        pointer._obj.value = self.next
+        self.blocks[self.next] = {"bytes": size.value, "zeroed": 0, "stream": stream.value or 0}
+        self.calls.append("alloc")
+        return 0
+
+    def cuMemsetD32Async(self, address, value, words, stream):
+        assert value == 0 and self.blocks[address.value]["stream"] == (stream.value or 0)
+        self.blocks[address.value]["zeroed"] = 4 * words.value
+        self.calls.append("zero")
+        return 0
+
+    def cuMemFreeAsync(self, address, stream):
+        assert self.blocks.pop(address.value)["stream"] == (stream.value or 0)
+        self.calls.append("free")
+        return 0
+
+    def cuLaunchKernelEx(self, config, function, pointers, extra):
+        assert self.running.acquire(blocking=False), "the scratch of two launches at once"
+        args, stream = GemmArgs.from_address(pointers._obj[0]), config._obj.stream or 0
+        block = self.blocks[args.flags]
+        assert block["stream"] == stream and args.workspace % 256 == 0
+        assert args.workspace - args.flags >= block["zeroed"] > 0, "flags that a workspace covers, or not zeroed"
+        time.sleep(1e-4)
+        self.calls.append("launch")
+        self.launches.append((stream, args.flags, args.flags + block["bytes"] - args.workspace))
+        self.running.release()
+        return self.status
+
+
 def multiply(problem, args):
     """What a kernel for `problem` does with `args`, read as it would read them."""
     assert (args.m, args.n, args.k, args.batch) == (problem.m, problem.n, problem.k, problem.batch)
@@ -146,10 +194,13 @@ def _memory(address, count, dtype):
 class DoubleTarget:
     """A GpuTarget whose kernels are problems."""
 
-    arch, sm_count = get_arch("sm_90a"), 132
+    arch, sm_count, card = get_arch("sm_90a"), 132, "H200"
 
     def __init__(self, driver):
         self.driver, self.loaded, self.captured = driver, [], set()
+
+    def is_capturing(self, stream):
+        return stream in self.captured
 
     def load(self, part, stream):
         self.loaded.append(part)

@@ -429,7 +429,7 @@ def test_arrays_of_the_host_need_a_gpu_or_the_emulator_by_name():
         (lambda x: matmul(x, x, compute_type="CUBLAS_COMPUTE_16F"), "sums in float16, for which there is no rung"),
         (lambda x: matmul(x, x, compute_type="fast"), "compute_type='fast': not known"),
         (lambda x: matmul(x.astype("f2"), x.astype("f2"), compute_type="tf32"), "TF32 is for float32 operands"),
-        (lambda x: matmul(x, x, kernels="best"), "kernels='best': must be 'any' or 'own'"),
+        (lambda x: matmul(x, x, kernels="best"), "kernels='best': must be 'all' or 'own'"),
         (lambda x: tw.matmul(x, x, backend="cpu"), "backend='cpu': must be 'cuda' or 'emulator'"),
     ],
 )

@@ -3,13 +3,14 @@
 import ctypes
 import logging
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import device_double
 import tilewright as tw
-from device_double import DoubleArray, DoubleArrays
+from device_double import DoubleArray, DoubleArrays, MemoryDriver
 from tilewright.api import frameworks, running
 from tilewright.api import target as targets
 from tilewright.api.asked import Asked
@@ -162,7 +163,7 @@ def test_a_launch_that_fails_is_reported(driver, monkeypatch):
     def raise_(status):
         raise LaunchFailed(f"status {status}")
 
-    monkeypatch.setattr("tilewright.run.prepared._raise", raise_)
+    monkeypatch.setattr("tilewright.run.prepared.require", raise_)
     driver.status = 719
     with pytest.raises(LaunchFailed, match="status 719"):
         tw.matmul(aligned(4, 4), aligned(4, 4))
@@ -342,6 +343,7 @@ class StandIn:
 
     def __init__(self, device, stream):
         self.arch, self.sm_count, self.capturing, self.loads = get_arch("sm_90a"), 132, False, []
+        self.device = SimpleNamespace(name="NVIDIA H200")
 
     def is_capturing(self, stream):
         return self.capturing
@@ -357,8 +359,9 @@ def real_target(monkeypatch):
     return targets.GpuTarget(0)
 
 
-def part_of(m):
-    a, b = View("A", 256, (m, 4), (16, 4), "float32", 0), View("B", 256, (4, 5), (20, 4), "float32", 0)
+def part_of(m, n=5, k=4):
+    a = View("A", 256, (m, k), (4 * k, 4), "float32", 0)
+    b = View("B", 256, (k, n), (4 * n, 4), "float32", 0)
     scalars = {"alpha": 1.0, "beta": 0.0, "dtype": "float32", "epilogue": tw.Epilogue(), "alignment_bytes": 256}
     asked = Asked(a=a, b=b, c=None, out=None, bias=None, **scalars)
     return make_plan(asked, device_double.DoubleTarget(None)).parts[0]
@@ -388,3 +391,14 @@ def test_a_prepared_launch_has_the_parts_arguments(real_target, monkeypatch):
     launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
     assert (launch._args.m, launch._args.lda, launch._args.d) == (3, 4, 768)
     assert ctypes.addressof(launch._args) % 64 == 0
+
+
+def test_a_prepared_launch_of_slices_takes_scratch_as_it_is_launched(real_target, monkeypatch):
+    driver, part = MemoryDriver(), part_of(8, 4096, 4096)
+    for module in ("prepared", "stream_scratch"):
+        monkeypatch.setattr(f"tilewright.run.{module}.driver_library", lambda: driver)
+    assert part.choice.config.rung.scratch is not None
+    launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
+    assert driver.calls == []
+    launch(256, 512, 0, 768, 0, 7)
+    assert driver.calls == ["alloc", "zero", "launch"]

@@ -1,15 +1,31 @@
 """Which config a problem gets, and what is said of it."""
 
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
 import pytest
+from typer.testing import CliRunner
 
 from tilewright.arch import get_arch
+from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
-from tilewright.errors import InvalidProblem
+from tilewright.epilogue import Epilogue
+from tilewright.errors import InvalidInput, InvalidProblem, LaunchFailed
+from tilewright.facts.roofline import get_card
 from tilewright.problem import Problem
-from tilewright.select import choose
-from tilewright.tune import Store
+from tilewright.select import candidates, choice, choose, first_use, is_first_use, tune_first_use
+from tilewright.select.calibration import calibration_for, shape_class
+from tilewright.select.candidates import written_down
+from tilewright.select.model import Constants, compute_us, memory_us, predict
+from tilewright.select.rates import card_like, nominal_rates
+from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
+from tilewright.tune import Machine, Store
 from tilewright.tune.context import context_of
 
+RUNNER = CliRunner()
 H200, SMS = get_arch("sm_90a"), 132
 
 
@@ -27,7 +43,7 @@ def test_every_choice_takes_its_problem_and_says_why():
         choice = choose(problem, H200, SMS)
         choice.config.require_problem(problem)
         choice.config.require_arch(H200)
-        assert "CTA tiles of" in choice.why and choice.expected_us is None
+        assert "CTA tiles of" in choice.why and 1.0 < choice.expected_us < 1e5 and not choice.tuned
         assert choice.runner_up is not None and choice.runner_up != choice.config
 
 
@@ -52,18 +68,47 @@ def test_what_no_rung_takes_is_refused_with_each_rungs_reason():
         choose(problem, H200, SMS)
 
 
+def test_rungs_that_leave_sums_in_a_workspace_are_chosen_while_it_is_small():
+    few_rows = choose(Problem(m=8, n=4096, k=4096), H200, SMS)
+    assert few_rows.config.rung.scratch is not None
+    large = Problem(m=16384, n=16384, k=16384)
+    assert choose(large, H200, SMS).config.rung.scratch is None
+    slices = rung_config(all_rungs().find("k15"), {"SPLIT_K": 4})
+    assert "needs a workspace of 4096 MiB: at most 256 are set aside for each stream" in candidates.refusal(
+        slices, large, SMS
+    )
+
+
+def test_a_problem_beyond_any_launch_is_refused_in_words():
+    with pytest.raises(InvalidProblem, match="no rung takes it"):
+        choose(Problem(m=2**31 - 1, n=2**31 - 1, k=4, batch=2**31 - 1), H200, SMS)
+
+
+@pytest.mark.parametrize("layout", ["NN", "TN"])
+@pytest.mark.parametrize("size", [1, 64, 100, 4096])
+def test_the_quick_rules_never_stop_what_is_taken(layout, size):
+    for dtype in ("float32", "bfloat16"):
+        problem = Problem(m=size, n=size, k=size, dtype=dtype, out_dtype=dtype, layout=layout)
+        calibration = calibration_for(H200, SMS)
+        known = names_of(problem, SMS)
+        for candidate in candidates.candidates_for(H200, dtype, calibration):
+            taken = not candidates.refusal(candidate.config, problem, SMS)
+            assert candidate.may_take(problem, known) or not taken
+
+
 @pytest.fixture
 def stored(cold_cache):
     """Keep a choice for k08 as a tuning run would, on a device that is named."""
     problem, rung = Problem(m=512, n=512, k=512), all_rungs().find("k08")
 
-    def keep(settings, time_us, *, sm_count=SMS, source=None):
+    def keep(settings, time_us, *, sm_count=SMS, source=None, ratio=None):
         device = {"name": "H200", "compute_capability": [9, 0], "sm_count": sm_count, "smem_optin_bytes": 232448}
         context = context_of(rung, problem, device)
         if source is not None:
             context.fields["source"] = source
+        data = {"best": rung_config(rung, settings).values, "time_us": time_us, "ratio_to_baseline": ratio}
         with Store() as store:
-            store.add_choice(context, {"best": rung_config(rung, settings).values, "time_us": time_us})
+            store.add_choice(context, data)
         return problem
 
     return keep
@@ -74,6 +119,7 @@ def test_what_tuning_found_for_this_problem_and_card_comes_first(stored):
     choice = choose(problem, H200, SMS)
     assert choice.config == rung_config(all_rungs().find("k08"), {"BK": 8})
     assert choice.why == "tuned for this problem on this card" and choice.runner_up is not None
+    assert choice.tuned and choice.expected_us == 10.0
     assert choose(Problem(m=512, n=512, k=256), H200, SMS).why != choice.why
     assert choose(problem, H200, 78).why != choice.why
     assert choose(problem, get_arch("sm_80"), SMS).why != choice.why
@@ -91,3 +137,227 @@ def test_a_newer_choice_is_seen_at_once_and_an_older_kernels_is_not_used(stored)
 def test_without_a_store_none_is_made(cold_cache):
     choose(Problem(m=64, n=64, k=64), H200, SMS)
     assert not cold_cache.exists()
+
+
+@pytest.mark.parametrize(("mode", "uses_store"), [("off", False), ("readonly", True), ("on", True), ("", True)])
+def test_the_environment_says_whether_what_tuning_stored_is_used(stored, monkeypatch, mode, uses_store):
+    problem = stored({"BK": 8}, 10.0)
+    monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", mode)
+    assert choose(problem, H200, SMS).tuned == uses_store
+
+
+def test_another_word_in_the_environment_is_refused(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "yes")
+    with pytest.raises(InvalidInput, match="TILEWRIGHT_AUTOTUNE=yes: must be one of off, readonly, on"):
+        choose(Problem(m=4, n=4, k=4), H200, SMS)
+
+
+def test_a_first_use_asks_for_a_search_where_the_environment_does_and_nothing_is_known(stored, monkeypatch):
+    problem, known = Problem(m=64, n=64, k=64), stored({"BK": 8}, 10.0)
+    for mode, asks in (("off", False), ("readonly", False), ("on", True)):
+        monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", mode)
+        chosen = choose(problem, H200, SMS)
+        assert is_first_use(chosen) == asks
+    assert not is_first_use(choose(known, H200, SMS)) and not is_first_use(replace(chosen, library="faster"))
+
+
+def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(monkeypatch, caplog):
+    asked = []
+
+    def search(rung, problem, request, *, machine):
+        asked.append((rung, problem, request.effort, machine))
+        raise LaunchFailed("no worker starts")
+
+    monkeypatch.setattr(first_use, "tune", search)
+    monkeypatch.setattr(first_use, "_searched", set())
+    problem, machines = Problem(m=64, n=64, k=64), [Machine(devices=(device,)) for device in (0, 1, 0)]
+    chosen = choose(problem, H200, SMS)
+    for machine in machines:
+        tune_first_use(problem, chosen, machine)
+    assert asked == [(chosen.config.rung, problem, "quick", machine) for machine in machines[:2]]
+    assert "64×64×64 NN float32: not tuned at its first use: no worker starts" in caplog.text
+
+
+# --- the framework's own product
+
+
+@pytest.mark.parametrize(("ratio", "is_library"), [(None, False), ([0.9, 0.95, 0.99], True), ([0.9, 1.0, 1.1], False)])
+def test_the_librarys_product_is_taken_where_tuning_surely_found_it_faster(stored, ratio, is_library):
+    problem = stored({"BK": 8}, 10.0, ratio=ratio)
+    assert bool(choose(problem, H200, SMS).library) == is_library
+    assert choose(problem, H200, SMS, kernels="own").library == ""
+
+
+@pytest.fixture
+def slow_for_a_row(monkeypatch):
+    """A calibration by which the framework's own product is twice as fast for one row; gives such a problem."""
+    problem, known = Problem(m=1, n=4096, k=4096), calibration_for(H200, SMS)
+    learned = {dtype: replace(found, library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
+    monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned=learned))
+    choice._chosen.cache_clear()
+    yield problem
+    choice._chosen.cache_clear()
+
+
+def test_the_librarys_product_is_taken_for_the_classes_that_the_cards_calibration_names(slow_for_a_row):
+    def library(problem, card="H200", **more):
+        return choose(problem, H200, SMS, card=card, **more).library
+
+    problem = slow_for_a_row
+    assert "it took 0.500 of the chosen kernel's time" in library(problem)
+    assert library(problem, kernels="own") == library(problem, card=None) == ""
+    assert library(Problem(m=512, n=4096, k=4096)) == ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"epilogue": Epilogue(("relu",))}, {"alpha": 2.0}, {"beta": 1.0}, {"dtype": "bfloat16"}],
+    ids=lambda more: next(iter(more)),
+)
+def test_the_librarys_product_is_taken_for_nothing_but_a_plain_one(slow_for_a_row, more):
+    assert choose(replace(slow_for_a_row, **more), H200, SMS, card="H200").library == ""
+
+
+def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_another(slow_for_a_row):
+    def library(dtype):
+        return choose(replace(slow_for_a_row, dtype=dtype, out_dtype=dtype), H200, SMS, card="H200").library
+
+    assert library("bfloat16") and not library("float16")
+
+
+# --- the model
+
+
+RATES = nominal_rates(get_card("H200"))
+GRID = all_rungs().find("k06").launch.grid
+TILE = {"BM": 128, "BN": 128}
+TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, GRID, TILE, by_problem=False)
+
+
+def pieces(traits, problem, split=1):
+    known = pieces_of(rung_config(all_rungs().find("k06")), traits, problem, names_of(problem, SMS))
+    return Pieces(known.ctas * split, split)
+
+
+def expected(traits=TRAITS, split=1, constants=None, **sizes):
+    problem = Problem(**{"m": 4096, "n": 4096, "k": 4096, **sizes})
+    return predict(traits, pieces(traits, problem, split), constants or Constants(), problem, RATES)
+
+
+def test_the_expected_time_is_never_below_either_floor():
+    for m, n, k in itertools.product((1, 100, 3000, 20000), repeat=3):
+        problem = Problem(m=m, n=n, k=k)
+        floor = max(memory_us(problem, RATES), compute_us(problem, RATES))
+        assert predict(TRAITS, pieces(TRAITS, problem), Constants(efficiency=1.0), problem, RATES).total_us > floor
+
+
+def test_more_work_takes_longer_and_a_further_wave_shows():
+    assert expected(k=8192).total_us > 1.9 * expected().total_us
+    full = 132 * 2 * 128
+    assert (expected(m=full, n=128).waves, expected(m=full + 1, n=128).waves) == (1, 2)
+    one, two = (expected(m=m, n=128).mainloop_us for m in (full, full + 1))
+    assert 1.4 < two / one < 1.7
+
+
+def test_what_bounds_the_main_loop_is_named():
+    assert expected().bound == "compute"
+    assert expected(replace(TRAITS, shared_elements=10 * TRAITS.shared_elements)).bound == "shared"
+    assert expected(replace(TRAITS, global_elements=100 * TRAITS.global_elements)).bound == "L2"
+    assert expected(replace(TRAITS, stages=1), m=128, n=128).bound == "latency"
+    assert expected(constants=Constants(alone=2.0, latency_us=0.01), m=128, n=128).bound == "compute, too few warps"
+
+
+def test_more_stages_hide_latency_and_slices_along_k_fill_the_card_at_the_price_of_adding_them_up():
+    few, many = (expected(replace(TRAITS, stages=stages), m=128, n=128) for stages in (1, 4))
+    assert many.total_us < few.total_us
+    whole, sliced = (expected(split=split, m=128, n=128, k=65536) for split in (1, 8))
+    assert sliced.total_us < whole.total_us / 4 and sliced.reduction_us > 0 == whole.reduction_us
+
+
+def test_a_persistent_kernel_fills_its_pipeline_once():
+    once, often = (expected(replace(TRAITS, persistent=persistent)) for persistent in (True, False))
+    assert often.fill_us == often.waves * once.fill_us
+
+
+@pytest.mark.parametrize("query", ["k01", "k08", "k12", "t04", "t07"])
+def test_pieces_are_the_launchs_ctas_and_a_persistent_kernels_tiles(query):
+    config = rung_config(all_rungs().find(query))
+    problem = Problem(m=1000, n=3000, k=64, batch=3)
+    rows, cols, _ = config.tile
+    tiles = -(-problem.m // rows) * -(-problem.n // cols) * 3
+    grid = config.grid(problem, sm_count=SMS)
+    traits = traits_of(config, H200)
+    found = pieces_of(config, traits, problem, names_of(problem, SMS))
+    assert found == (tiles if traits.persistent else grid[0] * grid[1] * grid[2], 1)
+
+
+def test_c_is_read_and_a_broadcast_operand_comes_once():
+    plain, batched = Problem(m=512, n=512, k=64), Problem(m=512, n=512, k=64, batch=4, batch_stride_b=0)
+    assert memory_us(replace(plain, beta=1.0), RATES) > memory_us(plain, RATES)
+    assert memory_us(batched, RATES) < 4 * memory_us(plain, RATES)
+
+
+def test_an_unlisted_card_is_taken_for_a_smaller_or_larger_one_of_its_architecture():
+    half, none_listed = card_like(H200, 66), card_like(get_arch("sm_100a"), 148)
+    assert half.sms == 66 and half.dram_gb_per_s == 2400 and none_listed.arch == "sm_100a"
+    problem = Problem(m=1024, n=1024, k=1024)
+    assert choose(problem, H200, 66).expected_us > choose(problem, H200, SMS).expected_us
+    assert "not calibrated by any run on sm_100a with 148 SMs" in choose(problem, get_arch("sm_100a"), 148).why
+
+
+def test_the_datasheet_serves_a_card_of_the_same_size_that_was_never_measured():
+    assert calibration_for(H200, SMS, "H200").learned and not calibration_for(H200, SMS, "H100 SXM").learned
+    assert calibration_for(H200, SMS).rates.card == "H200"
+
+
+def test_every_candidate_that_is_written_down_is_valid_and_stands_once():
+    configs = written_down()
+    assert len(set(configs)) == len(configs) > len(all_rungs())
+    assert {config.rung.name for config in configs} == set(all_rungs())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("[k99_none]\nconfigs = []", "k99_none: no such rung"), ("[k08_warp_tile]\nconfigs = [{WM = 48}]", "WM=48")],
+)
+def test_a_candidate_that_cannot_be_is_told_with_its_file(monkeypatch, tmp_path, text, says):
+    path = tmp_path / "candidates.toml"
+    path.write_text(text)
+    monkeypatch.setattr(candidates, "FILE", path)
+    with pytest.raises(InvalidInput, match=rf"candidates.toml: .*{says}"):
+        written_down.__wrapped__()
+
+
+# --- on the command line
+
+
+def test_select_says_what_why_what_it_expects_and_what_was_refused():
+    done = RUNNER.invoke(app, ["select", "1000", "1000", "1000"])
+    chosen = choose(Problem(m=1000, n=1000, k=1000), H200, SMS, card="H200")
+    assert done.exit_code == 0 and chosen.config.rung.name in done.stdout.splitlines()[1]
+    for words in ("fastest by the model", "expects", "main loop", "floor", "next:", "refused:", "must hold"):
+        assert words in done.stdout
+    told = json.loads(RUNNER.invoke(app, ["select", "1000", "1000", "1000", "--json"]).stdout)
+    assert told["choice"]["rung"] == chosen.config.rung.name and told["rows"][0]["terms"]["waves"] >= 1
+    assert told["choice"]["expected_us"] == told["rows"][0]["expected_us"] == chosen.expected_us
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["4", "4", "0"], "k=0: leaves nothing"),
+        (["4", "4", "4", "--card", "H300"], "card 'H300': not listed"),
+        (["4", "4", "4", "--dtype", "tfloat32", "--layout", "TN"], "no rung takes it"),
+    ],
+)
+def test_what_select_cannot_answer_is_refused(arguments, says):
+    done = RUNNER.invoke(app, ["select", *arguments])
+    assert done.exit_code == 2 and says in done.stderr
+
+
+def test_warm_compiles_each_kernel_once_and_says_what_is_refused(cold_cache, tmp_path):
+    suite = tmp_path / "mine.csv"
+    suite.write_text("m,n,k,dtype,layout\n37,41,5,float32,NN\n41,43,7,float32,NN\n4,4,4,tfloat32,TN\n")
+    done = RUNNER.invoke(app, ["warm", str(suite)])
+    assert done.exit_code == 0 and "compiled for sm_90a: kernels 1, for shapes 2; refused shapes 1" in done.stdout
+    assert len(list(cold_cache.rglob("*.bin"))) == 1

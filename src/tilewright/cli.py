@@ -48,6 +48,11 @@ Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lan
 Offline = Annotated[bool, typer.Option("--offline", help="Build and compare only, even where there is a GPU.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="On a GPU, the most rounds to measure.")]
 Budget = Annotated[float, typer.Option("--budget", help="On a GPU, the most seconds to measure.")]
+CardName = Annotated[str, typer.Option("--card", help="The card, as in 'RTX 5080'.")]
+SuiteName = Annotated[str, typer.Argument(help="suite, models, deepbench_training, or a CSV with columns m,n,k.")]
+SuiteDtype = Annotated[str | None, typer.Option("--dtype", help="Take the shapes for products of this type.")]
+SuiteClass = Annotated[list[str] | None, typer.Option("--class", help="Only this class; repeatable.")]
+SuiteLimit = Annotated[int | None, typer.Option("--limit", help="Only the first so many shapes.")]
 Svg = Annotated[str | None, typer.Option(help="With --line: write the drawing to this file as well.")]
 
 
@@ -343,6 +348,75 @@ def tune(
         raise InvalidInput("RUNG: must be named, as in `tilewright tune k12`; `tilewright rungs` lists them")
     searched = ((m, n, k), only or [], strategy, effort, trials, budget, seed)
     return run_tune(TuneOptions(rung, *searched, device or [], again, out), as_json=as_json)
+
+
+@command
+def select(
+    m: Annotated[int, typer.Argument(help="Rows of A and D.")],
+    n: Annotated[int, typer.Argument(help="Columns of B and D.")],
+    k: Annotated[int, typer.Argument(help="Columns of A, rows of B.")],
+    dtype: Annotated[str, typer.Option(help="float32, tfloat32, bfloat16 or float16.")] = "float32",
+    layout: Annotated[str, typer.Option(help="NN, NT (x·Wᵀ), TN or TT.")] = "NN",
+    card: CardName = "H200",
+    alpha: Annotated[float, typer.Option(help="What A·B is multiplied by.")] = 1.0,
+    beta: Annotated[float, typer.Option(help="What C is multiplied by; 0 leaves it out.")] = 0.0,
+    as_json: Json = False,
+) -> int:
+    """Say which kernel a product gets, and why. What it expects, the runner-up, what was refused; needs no GPU."""
+    from tilewright.lab.select_command import SelectRequest, run_select
+
+    return run_select(SelectRequest(m, n, k, dtype, layout, card, alpha, beta), as_json=as_json)
+
+
+@command
+def warm(
+    suite: SuiteName,
+    dtype: SuiteDtype = None,
+    class_: SuiteClass = None,
+    limit: SuiteLimit = None,
+    card: CardName = "H200",
+) -> int:
+    """Compile ahead what a suite's shapes would choose, into the cache. Needs no GPU."""
+    from tilewright.lab.warm_command import WarmRequest, run_warm
+
+    return run_warm(WarmRequest(suite, dtype, class_ or [], limit, card))
+
+
+@command
+def bench(
+    suite: SuiteName,
+    dtype: SuiteDtype = None,
+    class_: SuiteClass = None,
+    limit: SuiteLimit = None,
+    own: Annotated[bool, typer.Option("--own", help="Never the framework's own product.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Time every candidate too, for `calibrate`.")] = False,
+    mode: Mode = "steady",
+    cache: Cache = "cold",
+    rounds: Annotated[int, typer.Option(help="The most rounds for a shape.")] = 40,
+    budget: Annotated[float, typer.Option(help="Seconds for a shape; a few rounds of a long one may take more.")] = 0.5,
+    device: Device = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Time a suite of shapes against cuBLAS on a GPU. Each is verified first; means by class, the worst ten."""
+    from tilewright.lab.measuring import Effort
+    from tilewright.lab.suite_command import BenchRequest, run_bench
+
+    effort = Effort(rounds, budget, mode, cache)
+    request = BenchRequest(suite, dtype, class_ or [], limit, own, every, device, effort, out)
+    return run_bench(request, as_json=as_json)
+
+
+@command
+def calibrate(
+    record: Annotated[list[Path], typer.Argument(help="Records of one card, or folders of them.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the calibration to this file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the half of the shapes that is kept out.")] = 0,
+) -> int:
+    """Fit the model of `select` to records. Says what choosing by it costs on shapes that were kept out."""
+    from tilewright.lab.calibrate_command import run_calibrate
+
+    return run_calibrate(record, out, seed)
 
 
 @command

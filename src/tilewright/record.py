@@ -43,7 +43,8 @@ class Row:
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
     a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
     is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
-    `counters` are a profiler's, by its own names, of one launch of `kernel`.
+    `counters` are a profiler's, by its own names, of one launch of `kernel`. Of a suite's shape, `shape_class` is the
+    class it counts in, `expected_us` what was expected beforehand, `floor_us` the least that bytes and FLOPs allow.
     """
 
     rung: str
@@ -94,6 +95,10 @@ class Row:
     footprints: list[dict[str, Any]] | None = None
     roofline: dict[str, Any] | None = None
     waves: dict[str, Any] | None = None
+    shape_class: str | None = None
+    source: str | None = None
+    expected_us: float | None = None
+    floor_us: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.time_us is not None and not (math.isfinite(self.time_us) and self.time_us > 0):
@@ -192,7 +197,10 @@ def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
 
 
 def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, Row]]:
-    """Every recorded, verified row of `rung` that has a time, with its record; of a tuning run the winner alone."""
+    """Every recorded, verified row of `rung` that has a time, with its record.
+
+    Of a tuning run the winner alone, and none of a suite, whose shapes are its own.
+    """
     for record in records:
         for row in _settled_rows(record):
             if row.rung == rung and row.time_us is not None and row.verified:
@@ -201,6 +209,8 @@ def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, R
 
 def _settled_rows(record: Record) -> list[Row]:
     """The rows whose times stand by themselves: most of a tuning run's only order its configs."""
+    if record.command == "bench":
+        return []
     if record.command != "tune":
         return record.rows
     best = (record.about or {}).get("best")

@@ -1,17 +1,21 @@
 """The library call on a GPU: frameworks, streams, capture, threads, devices. torch's own side is in test_torch.py."""
 
+import functools
 import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.api import planning, running
 from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.lab.overhead import overhead_record
 from tilewright.run.cuda import probe
+from tilewright.select import choose, first_use
 
 pytestmark = pytest.mark.gpu
 
@@ -186,6 +190,99 @@ def test_a_cold_shape_is_captured_if_its_kernel_is_loaded_and_refused_if_not(tor
     tw.gemm(cold, cold.mT, epilogue="relu", out=into)
     torch.cuda.synchronize()
     assert torch.equal(into.double(), (cold.double() @ cold.double().mT).relu())
+
+
+@pytest.fixture
+def few_rows(torch):
+    """Operands for eight rows, which k is sliced for, and a result."""
+    a, b, out = integers(torch, 8, 4096, most=2), integers(torch, 4096, 4096, most=2), torch.zeros(8, 4096).cuda()
+    assert tw.Gemm(a, b, out=out).plan().parts[0].choice.config.rung.scratch is not None
+    return a, b, out
+
+
+def test_slices_of_two_streams_do_not_meet(torch, few_rows):
+    a, b, _ = few_rows
+    wanted, streams = a.double() @ b.double(), [torch.cuda.Stream() for _ in range(3)]
+    torch.cuda.synchronize()
+    results = []
+    for _ in range(50):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                results.append(tw.matmul(a, b))
+    torch.cuda.synchronize()
+    assert all(torch.equal(got.double(), wanted) for got in results)
+
+
+def test_slices_of_graphs_do_not_meet_those_of_others_or_of_calls(torch, few_rows):
+    a, b, _ = few_rows
+    inputs = [integers(torch, 8, 4096, most=2) for _ in range(3)]
+    outs = [torch.zeros(8, 4096, device="cuda") for _ in inputs]
+    graphs, streams = [torch.cuda.CUDAGraph() for _ in inputs], [torch.cuda.Stream() for _ in inputs]
+    for graph, left, out in zip(graphs, inputs, outs, strict=True):
+        with torch.cuda.graph(graph):
+            tw.matmul(left, b, out=out)
+            tw.matmul(left, b, out=out)
+    torch.cuda.synchronize()
+    for _ in range(30):
+        for graph, stream in zip(graphs, streams, strict=True):
+            with torch.cuda.stream(stream):
+                graph.replay()
+        got = tw.matmul(a, b)
+    require_product(torch, got, a, b)
+    for left, out in zip(inputs, outs, strict=True):
+        require_product(torch, out, left, b)
+
+
+@pytest.fixture
+def faster_library(monkeypatch):
+    """torch's own product counts as measured to be faster whatever is multiplied."""
+
+    def faster(problem, *card, kernels, **more):
+        found = choose(problem, *card, kernels=kernels, **more)
+        return replace(found, library="half the time" if kernels == "all" else "")
+
+    monkeypatch.setattr(planning, "choose", faster)
+    monkeypatch.setattr(running, "_kept", {})
+
+
+@pytest.mark.filterwarnings("ignore:Please use the new API")
+@pytest.mark.usefixtures("faster_library")
+def test_torchs_own_product_means_the_same_where_it_is_taken(torch, monkeypatch):
+    a, b, out = integers(torch, 96, 64), integers(torch, 64, 96), torch.zeros(96, 96, device="cuda")
+    for left, right in ((a, b), (a.mT.contiguous().mT, b), (a[0], b), (a, b[:, 0]), (a[None], b), (a[0], b[:, 0])):
+        require_product(torch, tw.matmul(left, right), left, right)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    require_product(torch, tw.matmul(a, b, out=out, stream=stream), a, b)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        tw.matmul(a, b, out=out)
+    a.copy_(integers(torch, 96, 64))
+    graph.replay()
+    require_product(torch, out, a, b)
+    halves, one = torch.full((64, 64), 1024.5, device="cuda"), torch.eye(64, device="cuda")
+    for allowed in (True, False):
+        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
+        assert bool((tw.matmul(halves, one) == 1024.5).all())
+    import tilewright.torch as ours
+
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        got = ours.MATMUL(halves, one)
+    assert got.dtype == torch.float32 and bool((got == 1024.5).all())
+
+
+def test_cupys_own_product_means_the_same_where_it_is_taken(cupy, faster_library):
+    a, b = cupy.arange(96 * 64, dtype=cupy.float32).reshape(96, 64) % 5, cupy.ones((64, 96), cupy.float32)
+    for left in (a, cupy.asfortranarray(a), a[::2]):
+        assert bool((tw.matmul(left, b) == cupy.matmul(left.astype("f8"), b.astype("f8"))).all())
+
+
+def test_a_first_use_is_tuned_where_the_environment_asks_for_it(torch, monkeypatch, cold_cache):
+    monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "on")
+    monkeypatch.setattr(first_use, "Request", functools.partial(first_use.Request, budget_s=5.0))
+    a, b = integers(torch, 192, 320), integers(torch, 320, 256)
+    require_product(torch, tw.matmul(a, b), a, b)
+    assert tw.Gemm(a, b).plan().parts[0].choice.tuned
 
 
 def test_threads_with_streams_of_their_own(torch):

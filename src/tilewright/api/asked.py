@@ -17,7 +17,8 @@ class Asked:
 
     `dtype` is the problem's element type, 'tfloat32' for float32 operands in TF32. `c` is there only where beta reads
     it, broadcast to the result's shape. `alignment_bytes` is what the addresses of all arrays of the call are multiples
-    of. `packed` says why every input is copied without gaps; empty where it isn't.
+    of. `packed` says why every input is copied without gaps; empty where it isn't. `kernels` is 'own' where the
+    framework's own product is out of the question.
     Raises InvalidProblem for views that do not go together.
     """
 
@@ -32,6 +33,7 @@ class Asked:
     epilogue: Epilogue
     alignment_bytes: int
     packed: str = ""
+    kernels: str = "all"
 
     def __post_init__(self) -> None:
         operands = storage_dtype(self.dtype)

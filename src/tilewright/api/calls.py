@@ -16,7 +16,7 @@ def matmul(
     out: Any = None,
     compute_type: str | None = None,
     stream: Any = None,
-    kernels: str = "any",
+    kernels: str = "all",
     backend: str | None = None,
 ) -> Any:
     """A·B by NumPy's shape rules: vectors, matrices, batches that broadcast. See `gemm` for everything else.
@@ -24,7 +24,7 @@ def matmul(
     Returns `out`, or a new array of the operands' framework on their device.
     """
     framework = known_framework(type(a)) or framework_of(a)
-    is_plain = compute_type is None and kernels == "any" and backend is None
+    is_plain = compute_type is None and kernels == "all" and backend is None
     options = PLAIN if is_plain else Options(compute_type=compute_type, kernels=kernels, backend=backend)
     if framework.takes_over((a, b, out)):
         return framework.call(a=a, b=b, c=None, out=out, bias=None, stream=stream, options=options)
@@ -44,7 +44,7 @@ def gemm(
     epilogue: Any = None,
     compute_type: str | None = None,
     stream: Any = None,
-    kernels: str = "any",
+    kernels: str = "all",
     backend: str | None = None,
 ) -> Any:
     """Epilogue(alpha · A·B + beta · C); returns `out`, or a new array of the operands' framework on their device.
@@ -58,7 +58,8 @@ def gemm(
 
     `compute_type` is 'ieee' (the default: float32 is float32) or 'tf32', by cuBLAS's names too. `stream` is a raw
     handle or a stream object, by default the framework's current stream, and the call returns once all is launched on
-    it. `kernels` is 'any' or 'own'; 'own' keeps the framework's own product out, which nothing chooses yet.
+    it. `kernels` is 'all' or 'own'. 'all' takes torch's or CuPy's own product where that was measured to be faster for
+    such shapes on this card, if it means the same by the framework's settings; 'own' never does.
 
     Raises InvalidInput, a ValueError, before anything is launched; CompileFailed, LaunchFailed; NoDevice, NoCompiler.
     """

@@ -39,6 +39,7 @@ class HostTarget:
     device: Backend
     resident_sms: int
     compiled: Callable[[KernelSource], Binary]
+    card: str | None = None
 
 
 @contextlib.contextmanager

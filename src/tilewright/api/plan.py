@@ -58,9 +58,17 @@ class Plan:
         lines += [
             f"{copy.name}: copied{', by columns' if copy.by_columns else ''}: {copy.reason}" for copy in self.copies
         ]
+        if self.library:
+            lines.append(f"the framework's own product is taken in its place: {self.library}")
         if self.temporary:
             lines.append(f"out: computed apart and copied: {self.temporary}")
         return "\n".join(lines)
+
+    @property
+    def library(self) -> str:
+        """Why the framework's own product is taken in place of the one launch, in words; empty where it isn't."""
+        is_one_launch = len(self.parts) == 1 and len(self.parts[0].offsets) == 1
+        return self.parts[0].choice.library if is_one_launch and not (self.copies or self.temporary) else ""
 
     @property
     def copied(self) -> frozenset[str]:

@@ -36,7 +36,7 @@ class Gemm:
         epilogue: Any = None,
         compute_type: str | None = None,
         stream: Any = None,
-        kernels: str = "any",
+        kernels: str = "all",
         backend: str | None = None,
     ) -> None:
         self._framework = framework_of(a)

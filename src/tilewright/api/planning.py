@@ -32,6 +32,11 @@ class Target(Protocol):
         """Its streaming multiprocessors."""
         ...
 
+    @property
+    def card(self) -> str | None:
+        """Its name where that is listed."""
+        ...
+
 
 def make_plan(asked: Asked, target: Target) -> Plan:
     """The plan for `asked` on `target`. Raises InvalidProblem, with the rungs' reasons, where none takes it."""
@@ -71,7 +76,8 @@ def _part(draft: Draft, piece: Piece, target: Target) -> Part:
         epilogue=asked.epilogue,
         alignment_bytes=_alignment(draft, piece.offsets),
     )
-    return Part(problem, choose(problem, target.arch, target.sm_count), tuple(piece.offsets))
+    choice = choose(problem, target.arch, target.sm_count, kernels=asked.kernels, card=target.card)
+    return Part(problem, choice, tuple(piece.offsets))
 
 
 def _alignment(draft: Draft, offsets: list[Steps]) -> int:

@@ -22,8 +22,9 @@ Offsets = tuple[tuple[int, int, int, int], ...]
 class Ready:
     """What is repeated. `target` is None where there is nothing to launch on a GPU of its own.
 
-    `direct` says that every array is used as it lies, `is_repeatable` that the plan is right for all addresses of the
-    same alignment that do not overlap. Addresses are of the first elements, in the caller's order.
+    `direct` says that launching at the arrays' addresses is all there is to do, `is_repeatable` that the plan is right
+    for all addresses of the same alignment that do not overlap. Addresses are of the first elements, in the caller's
+    order.
     """
 
     __slots__ = (
@@ -33,7 +34,7 @@ class Ready:
 
     def __init__(self, plan: Plan, asked: Asked, target: GpuTarget | None) -> None:
         self.plan, self.target, self.device = plan, target, asked.a.device
-        self.direct = not plan.copies and not plan.temporary
+        self.direct = not plan.copies and not plan.temporary and not plan.library
         self.reads_c = asked.c is not None
         self.is_repeatable = asked.is_aligned and not overlap(asked)
         self._ignores_operands = not asked.reads_operands
@@ -103,6 +104,10 @@ class Ready:
         `arrays` are by the plan's names: A, B, C, bias and out. Returns what the caller gets.
         """
         plan, out = self.plan, arrays["out"]
+        if plan.library:
+            product = framework.product(arrays["A"], arrays["B"], out, plan.parts[0].problem.dtype)
+            if product is not None:
+                return product
         used = self.inputs(framework, arrays)
         result = out
         if out is None or plan.temporary:

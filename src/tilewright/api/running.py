@@ -22,9 +22,11 @@ from tilewright.api.streams import stream_handle
 from tilewright.api.target import gpu_target
 from tilewright.api.view import HOST, View, alignment_of
 from tilewright.errors import InvalidInput, InvalidProblem
+from tilewright.select import is_first_use, tune_first_use
+from tilewright.tune import Machine
 
 MOST_KEPT = 4096
-BACKENDS, KERNELS = (None, "cuda", "emulator"), ("any", "own")
+BACKENDS, KERNELS = (None, "cuda", "emulator"), ("all", "own")
 _log = logging.getLogger("tilewright")
 _kept: dict[Any, Ready] = {}
 os.register_at_fork(after_in_child=_kept.clear)
@@ -37,7 +39,7 @@ class Options(NamedTuple):
     beta: Any = None
     epilogue: Any = None
     compute_type: Any = None
-    kernels: Any = "any"
+    kernels: Any = "all"
     backend: Any = None
 
 
@@ -92,9 +94,18 @@ def get_ready(framework: Framework, arrays: dict[str, Any], stream: Any, options
     if options.backend == "emulator":
         raise InvalidProblem("backend='emulator' with arrays on a GPU: it takes NumPy arrays; leave backend out")
     target = gpu_target(asked.a.device)
-    ready = Ready(make_plan(asked, target), asked, target)
-    _log.debug("%s", ready.plan)
-    ready.load(framework.current_stream(ready.device) if stream is None else stream_handle(stream))
+    handle = framework.current_stream(asked.a.device) if stream is None else stream_handle(stream)
+    plan = make_plan(asked, target)
+    first_uses = [part for part in plan.parts if is_first_use(part.choice)]
+    postponed = bool(first_uses) and target.is_capturing(handle)
+    if first_uses and not postponed:
+        for part in first_uses:
+            tune_first_use(part.problem, part.choice, Machine(devices=(asked.a.device,)))
+        plan = make_plan(asked, target)
+    ready = Ready(plan, asked, target)
+    ready.is_repeatable = ready.is_repeatable and not postponed
+    _log.debug("%s", plan)
+    ready.load(handle)
     return ready
 
 
@@ -109,7 +120,7 @@ def get_host_ready(framework: Framework, arrays: dict[str, Any], target: HostTar
 def ask(framework: Framework, arrays: dict[str, Any], options: Options, *, packed: str) -> Asked:
     """The arrays as views, with the scalars, all checked. Raises InvalidInput."""
     if options.kernels not in KERNELS:
-        raise InvalidInput(f"kernels={options.kernels!r}: must be 'any' or 'own'")
+        raise InvalidInput(f"kernels={options.kernels!r}: must be 'all' or 'own'")
     for name, array in arrays.items():
         if array is not None and (other := framework_of(array)) is not framework:
             raise InvalidProblem(f"A is {framework.name}'s and {name} is {other.name}'s: convert one of them")
@@ -128,6 +139,7 @@ def ask(framework: Framework, arrays: dict[str, Any], options: Options, *, packe
         epilogue=epilogue,
         alignment_bytes=alignment_of(*(framework.address(array) for array in arrays.values() if array is not None)),
         packed=packed,
+        kernels=options.kernels if framework.multiplies else "own",
     )
 
 

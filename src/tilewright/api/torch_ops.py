@@ -20,16 +20,17 @@ from tilewright.errors import InvalidProblem
 
 CAST = (torch.float32, torch.float16, torch.bfloat16)
 """What autocast converts."""
-_SCALARS = 'float alpha=1.0, float? beta=None, str? epilogue=None, str? compute_type=None, str kernels="any"'
+_KINDS = 'str? compute_type=None, str kernels="all"'
+_SCALARS = f"float alpha=1.0, float? beta=None, str? epilogue=None, {_KINDS}"
 _INPUTS = "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None"
 
 
-def _matmul(a: Any, b: Any, compute_type: str | None = None) -> Any:
-    return run(FRAMEWORK, a, b, None, None, None, None, Options(compute_type=compute_type))
+def _matmul(a: Any, b: Any, compute_type: str | None = None, kernels: str = "all") -> Any:
+    return run(FRAMEWORK, a, b, None, None, None, None, Options(compute_type=compute_type, kernels=kernels))
 
 
-def _matmul_out(a: Any, b: Any, out: Any, compute_type: str | None = None) -> None:
-    run(FRAMEWORK, a, b, None, out, None, None, Options(compute_type=compute_type))
+def _matmul_out(a: Any, b: Any, out: Any, compute_type: str | None = None, kernels: str = "all") -> None:
+    run(FRAMEWORK, a, b, None, out, None, None, Options(compute_type=compute_type, kernels=kernels))
 
 
 def _gemm(
@@ -41,7 +42,7 @@ def _gemm(
     beta: float | None = None,
     epilogue: str | None = None,
     compute_type: str | None = None,
-    kernels: str = "any",
+    kernels: str = "all",
 ) -> Any:
     return run(FRAMEWORK, a, b, c, None, bias, None, Options(alpha, beta, epilogue, compute_type, kernels))
 
@@ -56,7 +57,7 @@ def _gemm_out(
     beta: float | None = None,
     epilogue: str | None = None,
     compute_type: str | None = None,
-    kernels: str = "any",
+    kernels: str = "all",
 ) -> None:
     run(FRAMEWORK, a, b, c, out, bias, None, Options(alpha, beta, epilogue, compute_type, kernels))
 
@@ -67,7 +68,7 @@ def _fake(a: Any, b: Any, c: Any = None, *_: Any) -> Any:
     return a.new_empty(shape, dtype=a.dtype if c is None else c.dtype)
 
 
-def _fake_matmul(a: Any, b: Any, compute_type: str | None = None) -> Any:
+def _fake_matmul(a: Any, b: Any, *_: Any) -> Any:
     return _fake(a, b)
 
 
@@ -76,17 +77,17 @@ def _fake_out(*_: Any) -> None:
 
 
 def _keep_for_matmul(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    a, b, ctx.compute_type = inputs
+    a, b, ctx.compute_type, ctx.kernels = inputs
     ctx.save_for_backward(a, b)
 
 
 def _matmul_gradients(ctx: Any, grad: Any) -> tuple[Any, ...]:
     a, b = ctx.saved_tensors
-    return (*_operand_gradients(ctx, grad, a, b), None)
+    return (*_operand_gradients(ctx, grad, a, b), None, None)
 
 
 def _keep_for_gemm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    a, b, c, bias, ctx.alpha, beta, epilogue, ctx.compute_type, _ = inputs
+    a, b, c, bias, ctx.alpha, beta, epilogue, ctx.compute_type, ctx.kernels = inputs
     ctx.beta = beta_of(beta, has_c=c is not None)
     ctx.is_relu = "relu" in epilogue_of(epilogue, has_bias=bias is not None).ops
     ctx.shape_of_c = None if c is None else tuple(c.shape)
@@ -111,7 +112,7 @@ def _bias_gradient(grad: Any, b: Any) -> Any:
 
 def _operand_gradients(ctx: Any, grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
     def product(x: Any, y: Any) -> Any:
-        return MATMUL(x, y, ctx.compute_type)
+        return MATMUL(x, y, ctx.compute_type, ctx.kernels)
 
     needs_a, needs_b, *_ = ctx.needs_input_grad
     for_a = gradient_of_a(product, grad, a, b) if needs_a else None
@@ -119,7 +120,7 @@ def _operand_gradients(ctx: Any, grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 MATMUL = torch.library.custom_op(
-    "tilewright::matmul", _matmul, mutates_args=(), schema="(Tensor a, Tensor b, str? compute_type=None) -> Tensor"
+    "tilewright::matmul", _matmul, mutates_args=(), schema=f"(Tensor a, Tensor b, {_KINDS}) -> Tensor"
 )
 MATMUL.register_fake(_fake_matmul)
 MATMUL.register_autograd(_matmul_gradients, setup_context=_keep_for_matmul)
@@ -127,7 +128,7 @@ MATMUL_OUT = torch.library.custom_op(
     "tilewright::matmul_out",
     _matmul_out,
     mutates_args=("out",),
-    schema="(Tensor a, Tensor b, Tensor(a!) out, str? compute_type=None) -> ()",
+    schema=f"(Tensor a, Tensor b, Tensor(a!) out, {_KINDS}) -> ()",
 )
 MATMUL_OUT.register_fake(_fake_out)
 GEMM = torch.library.custom_op("tilewright::gemm", _gemm, mutates_args=(), schema=f"({_INPUTS}, {_SCALARS}) -> Tensor")
@@ -154,13 +155,14 @@ def call(*, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: O
             raise InvalidProblem("out= with operands that require gradients: leave out out, or detach them")
     if torch.is_autocast_enabled("cuda"):
         a, b, c, bias = (_cast(x, out) for x in (a, b, c, bias))
-    plain = options == Options(compute_type=options.compute_type) and c is None and bias is None
+    kinds = (options.compute_type, options.kernels)
+    plain = options == Options(compute_type=kinds[0], kernels=kinds[1]) and c is None and bias is None
     if plain:
         if out is None:
-            return MATMUL(a, b, options.compute_type)
-        MATMUL_OUT(a, b, out, options.compute_type)
+            return MATMUL(a, b, *kinds)
+        MATMUL_OUT(a, b, out, *kinds)
         return out
-    scalars = (options.alpha, options.beta, _name(options.epilogue), options.compute_type, options.kernels)
+    scalars = (options.alpha, options.beta, _name(options.epilogue), *kinds)
     if out is None:
         return GEMM(a, b, c, bias, *scalars)
     GEMM_OUT(a, b, out, c, bias, *scalars)

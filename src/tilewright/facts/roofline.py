@@ -62,6 +62,11 @@ def _squeezed(name: str) -> str:
     return "".join(name.split()).lower()
 
 
+def card_of_device(device_name: str) -> Card | None:
+    """The listed card that the driver's name of a device holds, as 'NVIDIA H200' does, or None."""
+    return next((card for card in CARDS.values() if card.name.lower() in device_name.lower()), None)
+
+
 def card_of_arch(arch_name: str) -> Card | None:
     """The first listed card of an architecture, or None."""
     return next((card for card in CARDS.values() if card.arch == arch_name), None)

@@ -6,6 +6,7 @@ Owns the buffers and what they hold; it times nothing and verifies nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes  # noqa: F401 -- so that NumPy knows bfloat16
@@ -48,13 +49,16 @@ class OperandRing:
     """Sets of A, B, C and D, enough that none is found in the L2 when its turn comes again; one for a `warm` cache.
 
     Inputs are `DATA`, seeded. Where C takes no part it is D, for builds that read it all the same. The backend frees
-    them when it closes. Raises InvalidInput for another cache state.
+    them when it closes. `sets` are the addresses of sets that somebody else keeps and has filled. Raises InvalidInput
+    for another cache state.
     """
 
-    def __init__(self, problem: Problem, gpu: CudaBackend, cache: str = COLD) -> None:
+    def __init__(
+        self, problem: Problem, gpu: CudaBackend, cache: str = COLD, *, sets: Sequence[Addresses] | None = None
+    ) -> None:
         self.problem = problem
         self._gpu = gpu
-        self._sets = [_operand_set(problem, gpu, slot) for slot in range(slots_for(problem, gpu, cache))]
+        self._sets = sets or [_operand_set(problem, gpu, slot) for slot in range(slots_for(problem, gpu, cache))]
 
     @property
     def cache(self) -> str:

@@ -16,6 +16,7 @@ from tilewright.report import (
     ladder_view,
     resources_view,
     roofline_view,
+    suite_view,
     tuning_view,
 )
 from tilewright.report.html import Html, joined, page, tag
@@ -66,6 +67,7 @@ def _sections(sources: Sequence[Source]) -> Iterable[tuple[str, str, str, list[H
         experiments_view.LEAD,
         overview + _drawn(experiments_view.experiment_part, comparisons),
     )
+    yield "suites", "Suites", suite_view.LEAD, _drawn(suite_view.suite_part, filter(suite_view.is_suite, sources))
     yield "tuning", "Tuning", tuning_view.LEAD, _drawn(tuning_view.tuning_part, searches)
     yield "environment", "How it was taken", environment_view.LEAD, _drawn(environment_view.environment_part, sources)
 

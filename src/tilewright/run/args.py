@@ -80,10 +80,11 @@ def gemm_args(
 def launch_args(config: Config, problem: Problem, backend: Backend, **addresses: int) -> GemmArgs:
     """The struct for one launch of `config` on `backend`; `addresses` as `gemm_args` takes them.
 
-    Tensor maps are encoded here, so keep the struct where the same launch is repeated; workspace and flags are the
-    backend's, see `scratch`. Raises InvalidProblem for what cannot be mapped.
+    Tensor maps are encoded here, so keep the struct where the same launch is repeated; workspace and flags that aren't
+    given are the backend's, see `scratch`. Raises InvalidProblem for what cannot be mapped.
     """
-    addresses |= scratch_addresses(config, problem, backend)
+    if "workspace" not in addresses:
+        addresses |= scratch_addresses(config, problem, backend)
     if not config.rung.tensor_maps:
         return gemm_args(problem, **addresses)
     maps = config.tensor_maps(problem)

@@ -11,11 +11,14 @@ import ctypes
 import math
 import struct
 import threading
-from functools import cache
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tilewright.run.args import GemmArgs
+from tilewright.run.driver import driver_library, require
 from tilewright.run.protocol import Grid
+from tilewright.run.stream_scratch import Need, StreamScratch
 
 CLUSTER_DIMENSION, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 6
 """The driver's numbers of the two launch attributes."""
@@ -53,17 +56,11 @@ def launch_config(grid: Grid) -> LaunchConfig:
     return LaunchConfig(*grid.grid, *grid.block, grid.dynamic_smem_bytes, None, held, len(attributes))
 
 
-@cache
-def driver_library() -> Any:
-    """The driver as ctypes has it. Raises OSError where there is none, so ask `run.cuda.probe` first."""
-    return ctypes.CDLL("libcuda.so.1")
-
-
 class PreparedLaunch:
     """One kernel with its geometry and argument struct, in one device's primary context.
 
     `function` and `context` are raw handles. `maps` names the operands whose tensor maps the struct holds. `driver` is
-    the driver's functions by name, each returning its status.
+    the driver's functions by name, each returning its status. `scratch` is the device's, where the kernel `needs` some.
     """
 
     def __init__(
@@ -74,9 +71,12 @@ class PreparedLaunch:
         args: GemmArgs,
         *,
         maps: tuple[str, ...] = (),
+        needs: Need | None = None,
+        scratch: StreamScratch | None = None,
         driver: Any = None,
     ) -> None:
         self._driver = driver_library() if driver is None else driver
+        self._needs, self._scratch = needs, scratch
         self._memory, start = _aligned(args)
         self._args = type(args).from_buffer(self._memory, start)
         self._matrices_at = start + GemmArgs.a.offset
@@ -84,7 +84,8 @@ class PreparedLaunch:
         self._function = ctypes.c_void_p(function)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
         self._call = (ctypes.byref(self._config), self._function, ctypes.byref(self._pointers), None)
-        self._launch = self._driver.cuLaunchKernelEx
+        self._bare_launch = partial(self._driver.cuLaunchKernelEx, *self._call)
+        self._launch: Callable[[], int] = self._bare_launch if needs is None else self._launch_with_scratch
         self._get_current = self._driver.cuCtxGetCurrent
         self._context = context
         self._current = ctypes.c_void_p()
@@ -103,11 +104,11 @@ class PreparedLaunch:
             self._config.stream = stream
             status = self._get_current(self._current_pointer)
             if self._current.value == self._context and not status:
-                status = self._launch(*self._call)
+                status = self._launch()
             else:
                 status = self._launch_in_context()
         if status:
-            _raise(status)
+            require(status)
 
     def _launch_in_context(self) -> int:
         """Launch with the device's context current for the time of it."""
@@ -115,16 +116,19 @@ class PreparedLaunch:
         if status:
             return status
         try:
-            return int(self._launch(*self._call))
+            return int(self._launch())
         finally:
             self._driver.cuCtxPopCurrent_v2(self._current_pointer)
+
+    def _launch_with_scratch(self) -> int:
+        assert self._needs is not None and self._scratch is not None
+        return self._scratch.launch(self._args, self._needs, self._config.stream or 0, self._bare_launch)
 
     def _move_maps(self, addresses: dict[str, int]) -> None:
         for name, encoded in self._maps:
             if addresses[name] != getattr(self._args, name):
                 status = self._driver.cuTensorMapReplaceAddress(ctypes.byref(encoded), ctypes.c_void_p(addresses[name]))
-                if status:
-                    _raise(status)
+                require(status)
 
 
 def _aligned(args: GemmArgs) -> tuple[bytearray, int]:
@@ -133,11 +137,3 @@ def _aligned(args: GemmArgs) -> tuple[bytearray, int]:
     start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % MAP_ALIGNMENT_BYTES
     memory[start : start + ctypes.sizeof(args)] = bytes(args)
     return memory, start
-
-
-def _raise(status: int) -> None:
-    from cuda.bindings import driver
-
-    from tilewright.run.cuda import check
-
-    check((driver.CUresult(status),))

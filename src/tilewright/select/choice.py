@@ -1,97 +1,145 @@
-"""From a problem to one config: what tuning found for this very problem, else a fixed rule over the default configs.
+"""From a problem to one config: what tuning found for this very problem, else the one the model expects to be fastest.
 
-The rule: of the rungs that take the problem, the one with the largest product of three numbers that the declaration
-gives. How many of the card's SMs the CTA tiles fill, what part of the tiles is inside the result, and how many products
-an element loaded for a tile takes part in. Equal ones are decided by the ladder: the later rung.
+Owns the order in which the sources are asked, and what is said of a choice. Nothing is compiled, launched or timed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from tilewright.arch import ArchSpec
-from tilewright.declare import Config, all_rungs, rung_config
-from tilewright.errors import InvalidConfig, InvalidProblem
+from tilewright.declare import Config
+from tilewright.errors import InvalidProblem
 from tilewright.problem import Problem
-from tilewright.select.stored import tuned_config
+from tilewright.select.calibration import Calibration, calibration_for
+from tilewright.select.candidates import Candidate, candidates_for, refusal
+from tilewright.select.library import faster_in_class, faster_than_tuned
+from tilewright.select.mode import OFF, autotune_mode
+from tilewright.select.model import Terms
+from tilewright.select.stored import State, store_state, tuned
+from tilewright.select.traits import names_of
+
+MOST_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A config and why it was chosen; the time expected in µs, where somebody knows, and what would be chosen next."""
+    """A config and why it was chosen; the time expected in µs, where somebody knows, and what would be chosen next.
+
+    `library` says why the framework's own product is to be taken instead, in words; empty where it isn't. `tuned`:
+    a search for this very problem stands behind it.
+    """
 
     config: Config
     why: str
     expected_us: float | None = None
     runner_up: Config | None = None
+    library: str = ""
+    tuned: bool = False
 
 
-def choose(problem: Problem, arch: ArchSpec, sm_count: int) -> Choice:
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A candidate that takes the problem, with what the model expects of it."""
+
+    candidate: Candidate
+    terms: Terms
+
+
+def choose(
+    problem: Problem,
+    arch: ArchSpec,
+    sm_count: int,
+    *,
+    kernels: str = "all",
+    card: str | None = None,
+) -> Choice:
     """The config for `problem` on a card of `arch` with `sm_count` SMs.
 
-    Raises InvalidProblem with each rung's reason where none takes it.
+    `kernels` 'own' keeps the framework's product out. `card` is the card's name where that is listed: what was measured
+    on another one of its size says nothing of the framework's product. Of results in the store those are used that
+    $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where none takes it.
     """
-    fitting, refusals = _fitting(problem, arch, sm_count)
-    if not fitting:
-        reasons = "\n  ".join(refusals) or "none has these element types"
-        raise InvalidProblem(f"{problem}: no rung takes it on {arch.name}:\n  {reasons}")
-    ranked = sorted(fitting, key=lambda config: _score(config, problem, sm_count))
-    best, runner_up = ranked[-1], ranked[-2] if len(ranked) > 1 else None
-    tuned = tuned_config(problem, arch, sm_count)
-    if tuned is not None and _refusal(tuned, problem, arch, sm_count) is None:
-        return Choice(tuned, "tuned for this problem on this card", runner_up=best)
-    return Choice(best, _why(best, problem, sm_count, len(fitting)), runner_up=runner_up)
+    stored = None if autotune_mode() == OFF else store_state()
+    return _chosen(problem, arch, sm_count, kernels == "own", card, stored)
 
 
-@cache
-def _default_configs() -> tuple[Config, ...]:
-    """Every rung's default config, in the order of the ladder."""
-    return tuple(rung_config(rung) for rung in all_rungs().values())
+@lru_cache(maxsize=MOST_KEPT)
+def _chosen(
+    problem: Problem,
+    arch: ArchSpec,
+    sm_count: int,
+    own: bool,
+    card: str | None,
+    stored: State | None,
+) -> Choice:
+    """See `choose`; `stored` is the state of the store that is asked, None to ask none."""
+    calibration = calibration_for(arch, sm_count, card)
+    best = estimates(problem, arch, calibration, most=2)
+    found = None if stored is None else tuned(problem, arch, sm_count, stored)
+    if found is not None and not refusal(found.config, problem, sm_count):
+        runner_up = next((each.candidate.config for each in best if each.candidate.config != found.config), None)
+        why = "tuned for this problem on this card"
+        library = "" if own else faster_than_tuned(problem, found)
+        return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
+    if not best:
+        raise InvalidProblem(_none_takes(problem, arch, calibration))
+    first, runner_up = best[0], best[1].candidate.config if len(best) > 1 else None
+    library = "" if own else faster_in_class(problem, calibration, card)
+    return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
 
 
-def _fitting(problem: Problem, arch: ArchSpec, sm_count: int) -> tuple[list[Config], list[str]]:
-    """The default configs that take the problem, in the order of the ladder, and why the others of its type don't."""
-    fitting, refusals = [], []
-    for config in _default_configs():
-        if problem.dtype not in config.rung.requires.every_dtype:
-            continue
-        reason = _refusal(config, problem, arch, sm_count)
-        if reason is None:
-            fitting.append(config)
-        else:
-            refusals.append(reason)
-    return fitting, refusals
+def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None) -> list[Estimate]:
+    """The candidates that take the problem, the fastest by the model first, `most` of them; equals by the later rung.
+
+    Rules are asked last, as they cost more than the model.
+    """
+    candidates = candidates_for(arch, problem.dtype, calibration)
+    names = names_of(problem, calibration.rates.sm_count)
+    expected = [Estimate(each, each.expected(problem, names, calibration)) for each in reversed(candidates)]
+    found: list[Estimate] = []
+    for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):
+        if most is not None and len(found) == most:
+            break
+        config = each.candidate.config
+        may = each.candidate.may_take(problem, names)
+        if may and not refusal(config, problem, calibration.rates.sm_count):
+            found.append(each)
+    return found
 
 
-def _refusal(config: Config, problem: Problem, arch: ArchSpec, sm_count: int) -> str | None:
-    if config.rung.scratch is not None:
-        return f"{config.rung.name}: leaves sums in a workspace, which the library call does not allocate"
-    try:
-        config.require_problem(problem)
-        config.require_arch(arch)
-        config.grid(problem, sm_count=sm_count)
-    except (InvalidProblem, InvalidConfig) as error:
-        return str(error)
-    return None
+def refusals(problem: Problem, arch: ArchSpec, calibration: Calibration) -> list[str]:
+    """Why the other candidates don't take the problem, each once."""
+    sm_count = calibration.rates.sm_count
+    reasons = (refusal(each.config, problem, sm_count) for each in candidates_for(arch, problem.dtype, calibration))
+    return [reason for reason in dict.fromkeys(reasons) if reason]
 
 
-def _tiles(config: Config, problem: Problem) -> int:
-    rows, cols, _ = config.tile
-    return -(-problem.m // rows) * -(-problem.n // cols) * problem.batch
-
-
-def _score(config: Config, problem: Problem, sm_count: int) -> float:
-    rows, cols, _ = config.tile
-    tiles = _tiles(config, problem)
-    filled = min(1.0, tiles / sm_count)
-    inside = problem.m * problem.n * problem.batch / (tiles * rows * cols)
-    return filled * inside * rows * cols / (rows + cols)
-
-
-def _why(config: Config, problem: Problem, sm_count: int, fitting: int) -> str:
-    rows, cols, _ = config.tile
+def why_of(estimate: Estimate, calibration: Calibration) -> str:
+    """What speaks for the model's choice, in words."""
+    terms, traits = estimate.terms, estimate.candidate.traits
+    basis = "calibrated by runs on" if estimate.candidate.calibrated else "not calibrated by any run on"
     return (
-        f"of {fitting} rungs that take it, the best by a fixed rule, not measured: CTA tiles of {rows}×{cols}, "
-        f"{_tiles(config, problem)} for {sm_count} SMs"
+        f"fastest by the model, {basis} {calibration.rates.card}: CTA tiles of {traits.rows}×{traits.cols} in "
+        f"{terms.waves} wave{'s' if terms.waves > 1 else ''}, bound by {slowest(terms)}"
     )
+
+
+def slowest(terms: Terms) -> str:
+    """The term that the time is mostly made of, in words."""
+    parts = {
+        f"the main loop's {terms.bound}": terms.mainloop_us,
+        "DRAM": terms.memory_us,
+        "the launch and filling": terms.launch_us + terms.fill_us,
+        "writing results": terms.epilogue_us,
+        "adding slices up": terms.reduction_us,
+    }
+    return max(parts, key=parts.__getitem__)
+
+
+def _none_takes(problem: Problem, arch: ArchSpec, calibration: Calibration) -> str:
+    reasons: Sequence[str] = refusals(problem, arch, calibration) or ["none has these element types"]
+    lines = "\n  ".join(reasons)
+    return f"{problem}: no rung takes it on {arch.name}:\n  {lines}"

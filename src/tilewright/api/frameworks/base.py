@@ -26,6 +26,8 @@ class Framework(ABC):
     """Whether its arrays lie in the host's memory and are copied to a device and back."""
     repeats = True
     """Whether `signature` is cheap and says enough for a plan to be repeated."""
+    multiplies = False
+    """Whether it has a `product` of its own that may be taken in place of a kernel."""
 
     @abstractmethod
     def signature(self, array: Any) -> Any:
@@ -65,6 +67,13 @@ class Framework(ABC):
     def using(self, device: int, stream: int) -> contextlib.AbstractContextManager[Any]:
         """A context in which the framework works on this device and this raw stream."""
         raise InvalidProblem(f"stream={stream:#x}: {self.name} has no streams to work on; leave it out")
+
+    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
+        """A·B by the framework itself on its current stream, in `out` or a new array, elements multiplied as `dtype`.
+
+        None where its settings of this moment promise another arithmetic than the library's.
+        """
+        return None
 
     def finished(self, result: Any) -> Any:
         """What the caller gets for an array from `allocate`, once its launches are on their way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,11 +15,16 @@ from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
 from tilewright.api.view import View
 
+IEEE_COMPUTE_TYPES = (1, 2, 4)
+"""CuPy's numbers for the default, pedantic and float32."""
+_compute_type = getattr(getattr(cupy._core, "_routines_linalg", None), "get_compute_type", None)
+
 
 class CupyArrays(Framework):
     """CuPy's arrays."""
 
     name = "CuPy"
+    multiplies = True
 
     def signature(self, array: Any) -> Any:
         """See `Framework.signature`."""
@@ -65,6 +71,22 @@ class CupyArrays(Framework):
         """See `Framework.using`."""
         with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
             yield
+
+    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
+        """See `Framework.product`. In float32 alone, of arrays that CuPy multiplies without copying them."""
+        whole = (x.flags.c_contiguous or x.flags.f_contiguous for x in (a, b))
+        as_is = all(whole) and (out is None or out.flags.c_contiguous)
+        if dtype != "float32" or not as_is or not _is_ieee():
+            return None
+        with cupy.cuda.Device(a.data.device_id):
+            return cupy.matmul(a, b, out=out)
+
+
+def _is_ieee() -> bool:
+    """Whether CuPy's float32 products are not in TF32, by its own switch and cuBLAS's; not, where it doesn't say."""
+    if _compute_type is None or "NVIDIA_TF32_OVERRIDE" in os.environ:
+        return False
+    return _compute_type("float32") in IEEE_COMPUTE_TYPES
 
 
 FRAMEWORK = CupyArrays()

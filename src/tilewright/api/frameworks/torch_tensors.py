@@ -14,6 +14,7 @@ from tilewright.api.plan import Copy
 from tilewright.api.shapes import Shape
 from tilewright.api.view import HOST, View, times
 from tilewright.errors import InvalidProblem
+from tilewright.measure.baseline_torch import multiplies_as
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Tensors that are nothing but memory; subclasses have rules of their own."""
@@ -27,6 +28,7 @@ class TorchTensors(Framework):
     """torch's dense tensors."""
 
     name = "torch"
+    multiplies = True
 
     def signature(self, array: Any) -> Any:
         """See `Framework.signature`."""
@@ -79,6 +81,13 @@ class TorchTensors(Framework):
         """See `Framework.using`."""
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=f"cuda:{device}")):
             yield
+
+    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
+        """See `Framework.product`."""
+        casts = torch.is_autocast_enabled("cuda") and a.dtype != torch.get_autocast_dtype("cuda")
+        if casts or torch.are_deterministic_algorithms_enabled() or not multiplies_as(dtype, torch):
+            return None
+        return torch.matmul(a, b, out=out)
 
     def takes_over(self, arrays: tuple[Any, ...]) -> bool:
         """See `Framework.takes_over`."""

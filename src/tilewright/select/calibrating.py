@@ -1,0 +1,192 @@
+"""From records of runs to a calibration: rates from ceilings, each rung's constants by least squares, and its regret.
+
+Half of the shapes, drawn at random, is kept out of the fit; what choosing by the model costs there, against the best
+that was measured, stands in the calibration. Owns the draw, the fit and these figures; it measures nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.declare import Config
+from tilewright.errors import InvalidInput
+from tilewright.measure.baseline import BASELINE
+from tilewright.problem import Problem
+from tilewright.record import Ratio, Record
+from tilewright.select.calibration import Calibration, KnownConfig, Learned, shape_class
+from tilewright.select.candidates import written_down
+from tilewright.select.fitting import Vector, fitted
+from tilewright.select.model import Constants
+from tilewright.select.rates import Rates
+from tilewright.select.samples import Sample, card_of, problem_of, rates_of, samples_of
+
+SHARED = ("latency_us", "fill_us", "epilogue", "alone")
+"""The constants that a rung's configs have in common."""
+PRIOR_WEIGHT = 0.3
+"""How much a departure from the usual constants counts beside one row's error: for rungs with few rows."""
+LEAST_SHAPES = 12
+"""Of fewer shapes none is kept out."""
+MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
+"""How many configs are kept at most, what the last must gain in the mean, what a problem without one counts as."""
+
+
+def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
+    """The calibration that records of one card give, by their names.
+
+    Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
+    """
+    card, arch = card_of(records)
+    every = list(records.values())
+    rates = rates_of(card, every)
+    samples = list(samples_of(every, arch, rates.sm_count))
+    if not samples:
+        raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
+    dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
+    learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
+    with_library = {dtype: replace(found, library=_library(every, dtype)) for dtype, found in learned.items()}
+    commits = sorted({str(record.environment.get("commit")) for record in every})
+    about = {"records": list(records), "commits": commits, "seed": seed}
+    return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
+
+
+def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
+    problems = list(_by_problem(samples))
+    held_out = set(random.Random(seed).sample(problems, len(problems) // 2)) if len(problems) >= LEAST_SHAPES else set()
+    used = [sample for sample in samples if sample.problem not in held_out]
+    unused = [sample for sample in samples if sample.problem in held_out]
+    rungs: dict[str, Constants] = {}
+    configs: list[KnownConfig] = []
+    kept = {*_short_list(used), *written_down()}
+    for name in dict.fromkeys(sample.config.rung.name for sample in used):
+        rungs[name], efficiencies = _fit_rung([s for s in used if s.config.rung.name == name], rates)
+        configs += _known(used, name, {c: e for c, e in efficiencies.items() if c in kept})
+    learned = Learned(rungs=rungs, configs=tuple(configs), library={}, fit={})
+    fit = {
+        "rows": len(used),
+        "shapes": len(problems) - len(held_out),
+        "held_out_shapes": len(held_out),
+        "error": _error(used, learned, rates),
+        "held_out_error": _error(unused, learned, rates),
+        "regret": regret(used, learned, rates),
+        "held_out_regret": regret(unused, learned, rates),
+    }
+    return replace(learned, fit={name: round(value, 4) for name, value in fit.items() if value is not None})
+
+
+def _fit_rung(samples: list[Sample], rates: Rates) -> tuple[Constants, dict[Config, float]]:
+    """The rung's constants and each config's efficiency; the rung's own efficiency is the configs' median."""
+    configs = list(dict.fromkeys(sample.config for sample in samples))
+    usual = Constants()
+    start = np.array([*(getattr(usual, name) for name in SHARED), *(usual.efficiency for _ in configs)])
+    place = {config: len(SHARED) + i for i, config in enumerate(configs)}
+
+    def residuals(values: Vector) -> Vector:
+        shared = dict(zip(SHARED, map(float, values), strict=False))
+        errors = [
+            math.log(s.expected_us(Constants(efficiency=float(values[place[s.config]]), **shared), rates) / s.time_us)
+            for s in samples
+        ]
+        return np.array([*errors, *(PRIOR_WEIGHT * np.log(values / start))])
+
+    found = [float(x) for x in fitted(start, residuals)]
+    efficiencies = {config: found[place[config]] for config in configs}
+    shared = dict(zip(SHARED, found, strict=False))
+    return Constants(efficiency=statistics.median(efficiencies.values()), **shared), efficiencies
+
+
+def _known(samples: Sequence[Sample], rung: str, efficiencies: Mapping[Config, float]) -> list[KnownConfig]:
+    ctas = {s.config: s.traits.ctas_per_sm for s in samples if s.config.rung.name == rung}
+    return [
+        KnownConfig(rung=rung, settings=dict(config.values), efficiency=efficiency, ctas_per_sm=ctas[config])
+        for config, efficiency in efficiencies.items()
+    ]
+
+
+def _short_list(samples: Sequence[Sample]) -> set[Config]:
+    """Few configs of which for every problem one is near the best: each in turn the one that gains most."""
+    by_problem = _by_problem(samples)
+    best = {problem: min(s.time_us for s in tried) for problem, tried in by_problem.items()}
+    logs: dict[Config, dict[Problem, float]] = {}
+    for sample in samples:
+        logs.setdefault(sample.config, {})[sample.problem] = math.log(sample.time_us / best[sample.problem])
+    left = dict.fromkeys(best, math.log(UNSERVED))
+    kept: set[Config] = set()
+    while len(kept) < MOST_CONFIGS:
+        gains = {
+            config: sum(max(0.0, left[problem] - log) for problem, log in found.items())
+            for config, found in logs.items()
+            if config not in kept
+        }
+        chosen = max(gains, key=gains.__getitem__, default=None)
+        if chosen is None or gains[chosen] <= LEAST_GAIN * len(best):
+            break
+        kept.add(chosen)
+        left.update({problem: min(left[problem], log) for problem, log in logs[chosen].items()})
+    return kept
+
+
+def _by_problem(samples: Iterable[Sample]) -> dict[Problem, list[Sample]]:
+    found: dict[Problem, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.problem, []).append(sample)
+    return found
+
+
+def _constants_of(learned: Learned, config: Config) -> Constants | None:
+    """What the config is expected by; None where it is no candidate."""
+    known = learned.known(config)
+    return None if known is None else replace(learned.rungs[known.rung], efficiency=known.efficiency)
+
+
+def _expected(samples: Iterable[Sample], learned: Learned, rates: Rates) -> dict[Sample, float]:
+    """The model's times of those samples that are of candidates."""
+    constants = ((sample, _constants_of(learned, sample.config)) for sample in samples)
+    return {sample: sample.expected_us(found, rates) for sample, found in constants if found is not None}
+
+
+def _error(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float | None:
+    """The model's typical factor off, as the geometric mean of its distance from 1."""
+    logs = [abs(math.log(us / sample.time_us)) for sample, us in _expected(samples, learned, rates).items()]
+    return math.exp(statistics.fmean(logs)) if logs else None
+
+
+def regret(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float | None:
+    """The geometric mean, over problems with several configs, of the chosen one's time over the best one's.
+
+    Chosen is among the calibration's configs, the best among all that were measured.
+    """
+    logs = []
+    for tried in _by_problem(samples).values():
+        expected = _expected(tried, learned, rates)
+        if expected and len(tried) > 1:
+            chosen = min(expected, key=expected.__getitem__)
+            logs.append(math.log(chosen.time_us / min(s.time_us for s in tried)))
+    return math.exp(statistics.fmean(logs)) if logs else None
+
+
+def _library(records: Iterable[Record], dtype: str) -> dict[str, float]:
+    """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1."""
+    best: dict[Problem, Ratio] = {}
+    for record in records:
+        for row in record.rows if record.command == "bench" else ():
+            if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
+                problem = problem_of(row.problem)
+                best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
+    classes: dict[str, list[Ratio]] = {}
+    for problem, ratio in best.items():
+        classes.setdefault(shape_class(problem), []).append(ratio)
+    return {
+        name: round(statistics.geometric_mean(map(_median, ratios)), 4)
+        for name, ratios in classes.items()
+        if all(ratio.high < 1.0 for ratio in ratios)
+    }
+
+
+def _median(ratio: Ratio) -> float:
+    return ratio.median

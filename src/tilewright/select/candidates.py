@@ -1,0 +1,133 @@
+"""Which configs are worth a look: every rung's default, a few more that are written down, those that searches found.
+
+Owns `candidates.toml`, the configs that a calibration tries, and the set that a choice is made from.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from tilewright.arch import ArchSpec
+from tilewright.declare import Config, Expr, all_rungs, rung_config
+from tilewright.declare.expr import ExpressionError
+from tilewright.declare.rung import PROBLEM_NAMES
+from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
+from tilewright.problem import Problem
+from tilewright.run.scratch import ACCUMULATOR_BYTES
+from tilewright.select.calibration import Calibration, Learned
+from tilewright.select.model import Constants, Terms, predict
+from tilewright.select.traits import Traits, pieces_of, traits_of
+
+FILE = Path(__file__).with_name("candidates.toml")
+MOST_WORKSPACE_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A config with all that the model needs of it.
+
+    `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
+    which the rung derives from a problem: the quick ones.
+    """
+
+    config: Config
+    traits: Traits
+    constants: Constants
+    calibrated: bool
+    rules: tuple[Expr, ...]
+
+    def may_take(self, problem: Problem, names: Mapping[str, int]) -> bool:
+        """Whether kind and quick rules let the problem pass; `refusal` has the last word, and the reasons."""
+        known = {**self.traits.constants, **names}
+        try:
+            passes = all(rule.evaluate(known) for rule in self.rules)
+        except ExpressionError:  # what an earlier rule that isn't quick would have stopped
+            return True
+        return passes and not self.config.rung.requires.refusal(problem.kind)
+
+    def expected(self, problem: Problem, names: Mapping[str, int], calibration: Calibration) -> Terms:
+        """What the model expects of it for a problem that it takes; `names` are `names_of` the problem."""
+        pieces = pieces_of(self.config, self.traits, problem, names)
+        return predict(self.traits, pieces, self.constants, problem, calibration.rates)
+
+
+@cache
+def written_down() -> tuple[Config, ...]:
+    """Every rung's default and the configs of `candidates.toml`, in the ladder's order; each once.
+
+    Raises InvalidInput for an entry that no rung takes.
+    """
+    registry = all_rungs()
+    more = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    for name in more:
+        if name not in registry:
+            raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
+    configs = []
+    for name, rung in registry.items():
+        configs.append(rung_config(rung))
+        for settings in more.get(name, {}).get("configs", []):
+            try:
+                configs.append(rung_config(rung, settings))
+            except InvalidConfig as error:
+                raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
+    return tuple(dict.fromkeys(configs))
+
+
+@cache
+def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
+    """The candidates for products of an element type on an architecture, in the ladder's order."""
+    learned = calibration.of(dtype)
+    configs = written_down() if learned is None else (*written_down(), *_calibrated(learned))
+    return tuple(
+        _candidate(config, arch, learned)
+        for config in dict.fromkeys(configs)
+        if dtype in config.rung.requires.every_dtype and config.fits(arch)
+    )
+
+
+def refusal(config: Config, problem: Problem, sm_count: int) -> str:
+    """Why `config` doesn't take `problem`, in words; empty where it does."""
+    try:
+        config.require_problem(problem)
+        config.grid(problem, sm_count=sm_count)
+        sums, _ = config.scratch(problem) or (0, 0)
+    except (InvalidProblem, InvalidConfig) as error:
+        return str(error)
+    except ExpressionError as error:
+        return f"{config.rung.name}: {error}: more CTAs than can be launched"
+    if sums * ACCUMULATOR_BYTES > MOST_WORKSPACE_BYTES:
+        needs = f"a workspace of {sums * ACCUMULATOR_BYTES >> 20} MiB"
+        most = f"at most {MOST_WORKSPACE_BYTES >> 20} are set aside for each stream"
+        return f"{config.rung.name}: {problem} needs {needs}: {most}; use fewer slices of k"
+    return ""
+
+
+def _calibrated(learned: Learned) -> list[Config]:
+    """The configs that were measured and that today's declarations still allow."""
+    found = []
+    for known in learned.configs:
+        rung = all_rungs().get(known.rung)
+        if rung is None:
+            continue
+        try:
+            found.append(rung_config(rung, known.settings))
+        except InvalidInput:
+            continue
+    return found
+
+
+def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candidate:
+    constants, ctas_per_sm, calibrated = Constants(), None, False
+    if learned is not None:
+        calibrated = config.rung.name in learned.rungs
+        constants = learned.rungs.get(config.rung.name, constants)
+        known = learned.known(config)
+        if known is not None:
+            constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
+    known_names = PROBLEM_NAMES | config.constants.keys()
+    rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
+    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules)

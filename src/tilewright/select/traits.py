@@ -1,0 +1,109 @@
+"""What the model reads of a config: a CTA's work in one step along K, how many fit an SM, how the steps overlap.
+
+Counted once for each config from its declaration; nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tilewright.arch import ArchSpec, occupancy
+from tilewright.declare import Config, Expr
+from tilewright.declare.expr import INT64_MAX, ExpressionError
+from tilewright.errors import InvalidConfig
+from tilewright.problem import Problem
+
+SPLIT = "SPLIT_K"
+"""The constant that says in how many slices along K a kernel computes, each added up with the others at the end."""
+OTHER_REGISTERS = 64
+"""What a thread is taken to need beside its accumulators, where nothing was compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
+
+    `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names, and where
+    that is `by_problem` what the rung derives from these.
+    """
+
+    rows: int
+    cols: int
+    k_step: int
+    stages: int
+    results: int
+    global_elements: int
+    shared_elements: int
+    ctas_per_sm: int
+    persistent: bool
+    grid: tuple[Expr, Expr, Expr]
+    constants: Mapping[str, int]
+    by_problem: bool
+
+    @property
+    def flop(self) -> int:
+        """Of a step."""
+        return 2 * self.results * self.k_step
+
+
+def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
+    """The traits of `config` on an architecture that takes it; CTAs an SM are guessed where they aren't known."""
+    rows, cols, k_step = config.tile
+    declared, scope, grid = config.rung.accesses, config.scope, config.rung.launch.grid
+    chosen = {item.name for item in config.rung.from_problem}
+    return Traits(
+        rows=rows,
+        cols=cols,
+        k_step=k_step,
+        stages=config.stages,
+        results=declared.results.evaluate(scope),
+        global_elements=declared.global_loads.evaluate(scope),
+        shared_elements=declared.shared_loads.evaluate(scope),
+        ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
+        persistent=config.rung.launch.persistent,
+        grid=grid,
+        constants=config.constants,
+        by_problem=not chosen.isdisjoint({SPLIT}.union(*(expr.names for expr in grid))),
+    )
+
+
+class Pieces(NamedTuple):
+    """How a problem is shared out: CTAs' worth of work, slices counted, and slices along K."""
+
+    ctas: int
+    split: int
+
+
+def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[str, int]) -> Pieces:
+    """The pieces of `problem`, whose `names` with the card's sm_count are computed once for all configs.
+
+    Of a problem that the config doesn't take some number, at least 1.
+    """
+    known = {**traits.constants, **names}
+    if traits.by_problem:
+        known.update(config.problem_scope(problem))
+    split = known.get(SPLIT, 1)
+    if traits.persistent:
+        return Pieces(-(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch * split, split)
+    x, y, z = traits.grid
+    try:
+        ctas = x.evaluate(known) * y.evaluate(known) * z.evaluate(known)
+    except ExpressionError:  # beyond 64 bits, so beyond any launch
+        ctas = INT64_MAX
+    return Pieces(max(ctas, 1), split)
+
+
+def names_of(problem: Problem, sm_count: int) -> dict[str, int]:
+    """What grids may name of a problem and a card."""
+    return {**problem.names(), "sm_count": sm_count}
+
+
+def _guessed_ctas(config: Config, arch: ArchSpec) -> int:
+    registers = min(config.results_per_thread + OTHER_REGISTERS, arch.max_registers_per_thread)
+    try:
+        held = occupancy(arch, threads_per_cta=config.threads, registers=registers, smem_bytes=config.smem_bytes)
+    except InvalidConfig:  # the guess is too high; the declaration says that one fits
+        return 1
+    return max(held.ctas_per_sm, 1)
