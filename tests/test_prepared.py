@@ -104,8 +104,8 @@ def test_what_a_launch_needs_follows_from_its_declaration():
     problem = Problem(m=40, n=33, k=90)
     config = rung_config(all_rungs().find("k15"))
     sums, flags = config.scratch(problem)
-    assert need_of(config, problem) == Need(256, 4 * sums) and 4 * flags <= 256
-    assert need_of(rung_config(all_rungs().find("k13")), problem) is None
+    assert need_of(config, problem, sm_count=132) == Need(256, 4 * sums) and 4 * flags <= 256
+    assert need_of(rung_config(all_rungs().find("k13")), problem, sm_count=132) is None
 
 
 def test_launches_on_a_stream_share_a_block_and_two_streams_never_do(memory_driver):

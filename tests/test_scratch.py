@@ -65,3 +65,23 @@ def test_slices_that_have_no_step_along_k_add_nothing(k):
     with EmulatorBackend() as backend:
         d = logical_view(problem, "d", emulator_run(SPLIT, backend)(problem, operands).d)
     np.testing.assert_array_equal(d, operands.logical("a") @ operands.logical("b") + operands.logical("c"))
+
+
+STREAM_K = rung_config(
+    all_rungs().find("k19"),
+    {"BM": 64, "BN": 64, "WM": 32, "WN": 32, "TM": 8, "TN": 4, "STAGES": 4, "LEAST_STEPS": 2, "MATH_REGISTERS": 256},
+)
+
+
+@pytest.mark.parametrize("ctas", [1, 2, 3, 5, 8, 11])
+def test_stream_k_computes_every_step_once_however_many_ctas_share_them(ctas):
+    """Tiles in one part, in many, whole waves with few and with most of a wave over, and k of no or part of a step."""
+    with EmulatorBackend(workers=ctas, schedule="random", seed=ctas) as backend:
+        run = emulator_run(STREAM_K, backend)
+        for m, n, k in ((40, 33, 300), (190, 190, 200), (130, 65, 17), (64, 576, 128), (500, 70, 65), (70, 40, 0)):
+            problem = Problem(m=m, n=n, k=k, beta=1.0)
+            operands = make_operands(problem, "integer")
+            for _ in range(2):
+                d = logical_view(problem, "d", run(problem, operands).d)
+                np.testing.assert_array_equal(d, operands.logical("a") @ operands.logical("b") + operands.logical("c"))
+            assert not backend.download(_held[backend]["flags"]).any()

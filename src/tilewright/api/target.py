@@ -52,7 +52,7 @@ class GpuTarget:
         grid = grid_of(config, problem, sm_count=self.sm_count)
         function, context = self._loaded(part, grid.dynamic_smem_bytes, stream)
         args = launch_args(config, problem, self._gpu, workspace=0, flags=0, **addresses)
-        maps, needs = tuple(config.tensor_maps(problem)), need_of(config, problem)
+        maps, needs = tuple(config.tensor_maps(problem)), need_of(config, problem, sm_count=self.sm_count)
         return PreparedLaunch(function, context, grid, args, maps=maps, needs=needs, scratch=self._scratch)
 
     def _loaded(self, part: Part, dynamic_smem_bytes: int, stream: int) -> tuple[int, int]:

@@ -201,11 +201,11 @@ class Config:
         except InvalidProblem as error:
             raise InvalidProblem(f"{self.rung.name}: {error}") from None
 
-    def scratch(self, problem: Problem) -> tuple[int, int] | None:
+    def scratch(self, problem: Problem, *, sm_count: int = 1) -> tuple[int, int] | None:
         """Accumulators of workspace and flags that a launch for `problem` needs, or None where the rung has neither."""
         if self.rung.scratch is None:
             return None
-        scope = self.problem_scope(problem)
+        scope = self.problem_scope(problem).with_values({"sm_count": sm_count})
         return self.rung.scratch.sums.evaluate(scope), self.rung.scratch.flags.evaluate(scope)
 
     def require_binary(self, arch: ArchSpec, *, registers: int, spill_bytes: int, stack_bytes: int) -> None:

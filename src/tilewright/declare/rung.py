@@ -270,7 +270,7 @@ class Rung(Step):
 
     def _check_scratch(self, known: set[str]) -> None:
         for expr in () if self.scratch is None else (self.scratch.sums, self.scratch.flags):
-            self._require(expr, known, "scratch")
+            self._require(expr, known | {"sm_count"}, "scratch")
 
     def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
         unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}

@@ -14,7 +14,8 @@ from tilewright.declare.expr import Expr
 class Scratch:
     """`sums` accumulators of arbitrary contents at `args.workspace`, and `flags` unsigned integers at `args.flags`.
 
-    Both may name the problem's sizes. Flags are zero when a launch begins, and the kernel leaves them zero.
+    Both may name the problem's sizes and `sm_count`, the SMs of the device it is planned for. Flags are zero when a
+    launch begins, and the kernel leaves them zero.
     """
 
     sums: Expr

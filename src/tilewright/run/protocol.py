@@ -47,6 +47,8 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def sm_count(self) -> int: ...
 
     def alloc(self, nbytes: int, *, label: str, alignment_bytes: int = 256, read_only: bool = False) -> Memory:
         """Reserve `nbytes`; `label` names the array in reports. Contents are arbitrary."""

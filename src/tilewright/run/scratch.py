@@ -25,7 +25,7 @@ def scratch_addresses(
 
     Raises what allocating them raises.
     """
-    declared = config.scratch(problem)
+    declared = config.scratch(problem, sm_count=backend.sm_count)
     if declared is None:
         return {}
     sums, flags = declared

@@ -30,9 +30,9 @@ class Need(NamedTuple):
     workspace_bytes: int
 
 
-def need_of(config: Config, problem: Problem) -> Need | None:
+def need_of(config: Config, problem: Problem, *, sm_count: int) -> Need | None:
     """What a launch of `config` for `problem` needs; None where its rung declares no scratch."""
-    declared = config.scratch(problem)
+    declared = config.scratch(problem, sm_count=sm_count)
     if declared is None:
         return None
     sums, flags = declared

@@ -94,7 +94,7 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
     try:
         config.require_problem(problem)
         config.grid(problem, sm_count=sm_count)
-        sums, _ = config.scratch(problem) or (0, 0)
+        sums, _ = config.scratch(problem, sm_count=sm_count) or (0, 0)
     except (InvalidProblem, InvalidConfig) as error:
         return str(error)
     except ExpressionError as error:

@@ -27,12 +27,16 @@ __device__ __forceinline__ void copy_tiles(const GemmArgs& args, const OutputTil
   TileCopies<BM, !TRANSPOSED_A, WORD_A, COPY_THREADS> copies_a(sources.a, args.lda, args.m - tile.row, thread);
   TileCopies<BN, TRANSPOSED_B, WORD_B, COPY_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col, thread);
 
+  // Two stages at a time, whose copies share the computing of their addresses.
   Slot slot;
-  for (int step = 0; step < steps; ++step, slot.advance()) {
+  for (int step = 0; step < steps; step += 2, slot.advance(2)) {
+    Stage &stage = shared.stages[slot.stage], &then = shared.stages[slot.stage + 1];
     mbarrier_wait(&shared.empty[slot.stage], slot.parity ^ 1);  // passes at once on the first turn
-    copies_a.copy(shared.stages[slot.stage].As, args.k - step * BK);
-    copies_b.copy(shared.stages[slot.stage].Bs, args.k - step * BK);
+    mbarrier_wait(&shared.empty[slot.stage + 1], slot.parity ^ 1);
+    copies_a.copy({&stage.As, &then.As}, args.k - step * BK);
+    copies_b.copy({&stage.Bs, &then.Bs}, args.k - step * BK);
     cp_async_mbarrier_arrive_noinc(&shared.full[slot.stage]);
+    cp_async_mbarrier_arrive_noinc(&shared.full[slot.stage + 1]);
   }
   // One more phase, of nothing, so that the last step waits for a next one as all others do.
   mbarrier_wait(&shared.empty[slot.stage], slot.parity ^ 1);
@@ -79,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   __syncthreads();  // the barriers are there before anyone waits for them
 
   const OutputTile tile(args, blockIdx.x);
-  const int steps = args.k / BK + (args.k % BK != 0);
+  const int steps = 2 * (args.k / (2 * BK) + (args.k % (2 * BK) != 0));  // beyond k are zeros
   if (threadIdx.x >= MATH_THREADS) {
     release_registers<COPY_REGISTERS>();
     copy_tiles(args, tile, shared, steps);

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tilewright.declare import Expr, Lesson, Param, Rung, binary_rule, config_rule, derived, shared
+from tilewright.declare import Expr, Lesson, Param, Rung, binary_rule, config_rule, derived, shared, with_defaults
 from tilewright.rungs.simt.k13_multistage import LANES, THREAD_TILING, whole_copies
 from tilewright.rungs.simt.k13_multistage import RUNG as K13
 
@@ -41,9 +41,9 @@ Within a tile nothing is left to gain. The last wave is: 512 tiles on 132 SMs le
 problems far more.""",
     ),
     params=(
-        *K13.params,
+        *with_defaults(K13.params, STAGES=6),
         Param("COPY_REGISTERS", 40, (24, 32, 40, 56), "registers of a thread that copies"),
-        Param("MATH_REGISTERS", 232, (216, 224, 232, 240), "registers of a thread that multiplies"),
+        Param("MATH_REGISTERS", 224, (216, 224, 232, 240), "registers of a thread that multiplies"),
     ),
     derived=(
         derived("MATH_THREADS", "BM // WM * (BN // WN) * 32", "threads that multiply, the CTA's first"),
@@ -57,6 +57,8 @@ problems far more.""",
         *THREAD_TILING,
         *ROLES,
         config_rule("BK % 2 == 0", "so that the two sets of fragments take turns from tile to tile"),
+        config_rule("STAGES % 2 == 0", "since stages are filled two at a time"),
+        config_rule("STAGES >= 4", "since a warp gives a stage back once the next one, of another pair, is full"),
         *whole_copies("COPY_THREADS"),
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),
@@ -70,6 +72,6 @@ problems far more.""",
     accesses=replace(
         K13.accesses, shared_loads=Expr("MATH_THREADS * BK * (TM + TN)"), math_threads=Expr("MATH_THREADS")
     ),
-    unguarded_when=K13.unguarded_when,
+    unguarded_when=Expr("m % BM == 0 and n % BN == 0 and k % (2 * BK) == 0"),
     footprints=K13.footprints,
 )

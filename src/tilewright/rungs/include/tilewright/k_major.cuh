@@ -33,24 +33,42 @@ class TileCopies {
 
   // This thread's part of the next tile, of which `depth` k are the matrix's.
   __device__ __forceinline__ void copy(KMajorTile<WIDTH>& to, int depth) {
+    KMajorTile<WIDTH>* const tiles[1] = {&to};
+    copy(tiles, depth);
+  }
+
+  // Of the next TILES tiles, which have `depth` k between them: neighbours along k share most of an address.
+  template <int TILES>
+  __device__ __forceinline__ void copy(KMajorTile<WIDTH>* const (&to)[TILES], int depth) {
 #pragma unroll
     for (int i = 0; i < words; i += THREADS) {
       const int down = i / row_words, right = i % row_words * WORD;
       const int row = row_ + down, col = col_ + right;
       if (words < THREADS && row >= rows) break;
-      auto* place = ALONG_K ? &to.elements[col][row] : &to.elements[row][col];
       const auto* from = next_ + down * ld_ + right;
-      if constexpr (GUARDED) {
-        const int there = ALONG_K ? row < width_ && col < depth : row < depth ? min(max(width_ - col, 0), WORD) : 0;
-        cp_async_zfill<WORD * sizeof(Scalar::storage)>(place, from, there * int{sizeof(Scalar::storage)});
-      } else {
-        cp_async<WORD * sizeof(Scalar::storage)>(place, from);
+#pragma unroll
+      for (int tile = 0; tile < TILES; ++tile) {
+        auto* place = ALONG_K ? &to[tile]->elements[col][row] : &to[tile]->elements[row][col];
+        copy_word(place, from + tile * tile_distance(), row, col, depth - tile * BK);
       }
     }
-    next_ += ALONG_K ? BK : BK * ld_;
+    next_ += TILES * tile_distance();
   }
 
  private:
+  __device__ __forceinline__ long long tile_distance() const { return ALONG_K ? BK : BK * ld_; }
+
+  // A word of the tile's (row, col) as it is stored.
+  __device__ __forceinline__ void copy_word(Scalar::storage* to, const Scalar::storage* from, int row, int col,
+                                            int depth) const {
+    if constexpr (GUARDED) {
+      const int there = ALONG_K ? row < width_ && col < depth : row < depth ? min(max(width_ - col, 0), WORD) : 0;
+      cp_async_zfill<WORD * sizeof(Scalar::storage)>(to, from, there * int{sizeof(Scalar::storage)});
+    } else {
+      cp_async<WORD * sizeof(Scalar::storage)>(to, from);
+    }
+  }
+
   int row_, col_, width_;
   long long ld_;
   const Scalar::storage* next_;

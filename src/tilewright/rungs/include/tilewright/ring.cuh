@@ -10,8 +10,10 @@ struct Slot {
   int stage = 0;
   unsigned parity = 0;
 
-  __device__ __forceinline__ void advance() {
-    if (++stage == STAGES) {
+  // By `stages`, which divide STAGES.
+  __device__ __forceinline__ void advance(int stages = 1) {
+    stage += stages;
+    if (stage == STAGES) {
       stage = 0;
       parity ^= 1;
     }

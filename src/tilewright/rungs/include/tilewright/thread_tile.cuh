@@ -66,28 +66,30 @@ __device__ __forceinline__ void multiply(ThreadSums& sums, const ThreadFragments
   }
 }
 
-// The thread's results to D.
+// Four of the thread's results to D, the first of which is (i, j) of its own. `entry` is `tile`'s of the batch.
+__device__ __forceinline__ void write_four(const GemmArgs& entry, const OutputTile& tile, const ThreadPlace& place,
+                                           int i, int j, const Scalar::accumulate* sums) {
+  const int row = tile.row + place.row + i / 4 * ROW_STEP + i % 4, col = tile.col + place.col + j / 4 * COL_STEP;
+  if (GUARDED && row >= entry.m) return;
+  if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= entry.n)) {
+    write_results4<BETA_MODE>(entry, row, col, sums);
+  } else {
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+      if (GUARDED && col + x >= entry.n) continue;
+      write_result<BETA_MODE>(entry, row, col + x, sums[x]);
+    }
+  }
+}
+
+// All of them.
 __device__ __forceinline__ void write_sums(const GemmArgs& args, const OutputTile& tile, const ThreadPlace& place,
                                            const ThreadSums& sums) {
   const GemmArgs entry = entry_of(args, tile.entry);
-  const int rows = args.m - tile.row, cols = args.n - tile.col;  // that are left of D
 #pragma unroll
   for (int i = 0; i < TM; ++i) {
-    const int row = place.row + i / 4 * ROW_STEP + i % 4;
-    if (GUARDED && row >= rows) continue;
 #pragma unroll
-    for (int j = 0; j < TN; j += 4) {
-      const int col = place.col + j / 4 * COL_STEP;
-      if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= cols)) {
-        write_results4<BETA_MODE>(entry, tile.row + row, tile.col + col, &sums[i][j]);
-      } else {
-#pragma unroll
-        for (int x = 0; x < 4; ++x) {
-          if (GUARDED && col + x >= cols) continue;
-          write_result<BETA_MODE>(entry, tile.row + row, tile.col + col + x, sums[i][j + x]);
-        }
-      }
-    }
+    for (int j = 0; j < TN; j += 4) write_four(entry, tile, place, i, j, &sums[i][j]);
   }
 }
 
