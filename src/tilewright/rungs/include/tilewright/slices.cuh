@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-// Slots in the workspace, each for COUNT sums of each of THREADS threads. One by one, since a store of four would ask for
-// neighbouring registers, and so take the choice of banks from all FMAs before it.
+// Slots in the workspace, each for COUNT sums of each of THREADS threads. One by one, since a store of four would ask
+// for neighbouring registers, and so take the choice of banks from all FMAs before it.
 template <int THREADS, int COUNT>
 class PartialSums {
  public:
@@ -43,8 +43,8 @@ __device__ __forceinline__ bool came_last(unsigned* flag, int parts, unsigned& a
   return arrived == parts - 1u;
 }
 
-// Slice `slice` of SLICES of tile `tile`, held by the CTA's first THREADS threads. True in the CTA that came last, where
-// they then have the totals. The whole CTA must come.
+// Slice `slice` of SLICES of tile `tile`, held by the CTA's first THREADS threads. True in the CTA that came last,
+// where they then have the totals. The whole CTA must come.
 template <int SLICES, int THREADS, int COUNT>
 __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int slice, Scalar::accumulate* sums,
                                            unsigned& arrived) {
