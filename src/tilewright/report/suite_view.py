@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.lab.render import percent
 from tilewright.lab.suite_summary import ClassMean, chosen_rows, class_means, worst
 from tilewright.record import Row
@@ -41,8 +43,19 @@ def suite_part(source: Source) -> Html:
         *([sheet("The lowest ratios", headings, lowest)] if lowest else []),
         folded(f"All {len(every)} shapes", sheet("All shapes", headings, [_cells(row) for row in every])),
         taken(source),
+        _samples(record.rows),
         id=f"{source.ident}-suite",
     )
+
+
+def _samples(rows: Sequence[Row]) -> Html:
+    """Every row's times as numbers: too many to draw."""
+    cells = [(_what(row), row.arm or row.rung, ", ".join(map(str, row.samples_us))) for row in rows if row.samples_us]
+    return folded(f"Raw samples of {len(cells)} rows", sheet("µs a launch", ("shape", "arm", "samples"), cells))
+
+
+def _what(row: Row) -> str:
+    return f"{sized(row)} {row.problem['layout']} {row.problem['dtype']}"
 
 
 def _mean(mean: ClassMean) -> tuple[str, ...]:
@@ -55,5 +68,4 @@ def _cells(row: Row) -> tuple[str, ...]:
     kernel = row.failure or (short(row) if row.config is not None else row.rung)
     ratio = "" if row.ratio_to_baseline is None else spread(row.ratio_to_baseline, unit="")
     of_floor = row.floor_us["both"] / row.time_us if row.floor_us and row.time_us else None
-    what = f"{sized(row)} {row.problem['layout']} {row.problem['dtype']}"
-    return (what, row.shape_class or "", kernel, time(row), ratio, figure(of_floor, "{:.1f}", 100.0))
+    return (_what(row), row.shape_class or "", kernel, time(row), ratio, figure(of_floor, "{:.1f}", 100.0))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
+from tilewright.measure.modes import STEADY
 from tilewright.record import Record, Row, compute_ceiling
 
 PART_ROWS = 3
@@ -31,8 +32,10 @@ def ladder_table(record: Record, most: Row | None = None) -> str:
     most_tflops = None if most is None else most.tflops
     instruction = "" if most is None else INSTRUCTIONS[most.rung]
     measured = "" if most_tflops is None else f" % of measured {instruction} |"
+    mode = record.environment["measurement"].get("mode", STEADY)
+    title = size_of(record.rows[0]) + ("" if mode == STEADY else f", {mode}")
     lines = [
-        f"| {size_of(record.rows[0])} | time | TFLOP/s | % of cuBLAS [95% interval] |"
+        f"| {title} | time | TFLOP/s | % of cuBLAS [95% interval] |"
         f"{' % of FP32 peak |' if of_peak else ''}{measured} × the rung below | registers | occupancy |",
         f"|---|---:|---:|---:|{'---:|' * (of_peak + bool(measured))}---:|---:|---:|",
         *(_line(row, of_peak, most_tflops) for row in record.rows if row.time_us is not None),

@@ -1,7 +1,8 @@
 """From records of runs to a calibration: rates from ceilings, each rung's constants by least squares, and its regret.
 
-Half of the shapes, drawn at random, is kept out of the fit; what choosing by the model costs there, against the best
-that was measured, stands in the calibration. Owns the draw, the fit and these figures; it measures nothing.
+Half of the shapes, drawn at random, is kept out of a first fit; what choosing by the model costs there, against the
+best that was measured, stands in the calibration, whose constants are then fitted to all shapes. Owns the draw, the fit
+and these figures; it measures nothing.
 """
 
 from __future__ import annotations
@@ -60,13 +61,7 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
     held_out = set(random.Random(seed).sample(problems, len(problems) // 2)) if len(problems) >= LEAST_SHAPES else set()
     used = [sample for sample in samples if sample.problem not in held_out]
     unused = [sample for sample in samples if sample.problem in held_out]
-    rungs: dict[str, Constants] = {}
-    configs: list[KnownConfig] = []
-    kept = {*_short_list(used), *written_down()}
-    for name in dict.fromkeys(sample.config.rung.name for sample in used):
-        rungs[name], efficiencies = _fit_rung([s for s in used if s.config.rung.name == name], rates)
-        configs += _known(used, name, {c: e for c, e in efficiencies.items() if c in kept})
-    learned = Learned(rungs=rungs, configs=tuple(configs), library={}, fit={})
+    learned = _fit(used, rates)
     fit = {
         "rows": len(used),
         "shapes": len(problems) - len(held_out),
@@ -76,7 +71,18 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
         "regret": regret(used, learned, rates),
         "held_out_regret": regret(unused, learned, rates),
     }
-    return replace(learned, fit={name: round(value, 4) for name, value in fit.items() if value is not None})
+    figures = {name: round(value, 4) for name, value in fit.items() if value is not None}
+    return replace(_fit(samples, rates) if held_out else learned, fit=figures)
+
+
+def _fit(samples: Sequence[Sample], rates: Rates) -> Learned:
+    rungs: dict[str, Constants] = {}
+    configs: list[KnownConfig] = []
+    kept = {*_short_list(samples), *written_down()}
+    for name in dict.fromkeys(sample.config.rung.name for sample in samples):
+        rungs[name], efficiencies = _fit_rung([s for s in samples if s.config.rung.name == name], rates)
+        configs += _known(samples, name, {c: e for c, e in efficiencies.items() if c in kept})
+    return Learned(rungs=rungs, configs=tuple(configs), library={}, fit={})
 
 
 def _fit_rung(samples: list[Sample], rates: Rates) -> tuple[Constants, dict[Config, float]]:
@@ -88,14 +94,15 @@ def _fit_rung(samples: list[Sample], rates: Rates) -> tuple[Constants, dict[Conf
 
     def residuals(values: Vector) -> Vector:
         shared = dict(zip(SHARED, map(float, values), strict=False))
+        reached = np.minimum(values, 1.0)  # no kernel is faster than its slowest pipe
         errors = [
-            math.log(s.expected_us(Constants(efficiency=float(values[place[s.config]]), **shared), rates) / s.time_us)
+            math.log(s.expected_us(Constants(efficiency=float(reached[place[s.config]]), **shared), rates) / s.time_us)
             for s in samples
         ]
         return np.array([*errors, *(PRIOR_WEIGHT * np.log(values / start))])
 
     found = [float(x) for x in fitted(start, residuals)]
-    efficiencies = {config: found[place[config]] for config in configs}
+    efficiencies = {config: min(found[place[config]], 1.0) for config in configs}
     shared = dict(zip(SHARED, found, strict=False))
     return Constants(efficiency=statistics.median(efficiencies.values()), **shared), efficiencies
 

@@ -89,6 +89,8 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     alone_us = work_us * (constants.alone if traits.ctas_per_sm > 1 else 1.0)
     waiting_us = max(alone_us, (work_us + constants.latency_us) / traits.stages)
     step_us = full * max(held * work_us, waiting_us) + (max(rest * work_us, waiting_us) if rest else 0.0)
+    if traits.deals:
+        step_us = pieces.ctas / sms * max(work_us, waiting_us)
     if held * work_us < waiting_us:
         bound = "latency" if waiting_us > alone_us else f"{bound}, too few warps"
     waves = full + (rest > 0)
@@ -99,6 +101,8 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     through_dram_us = memory_us(problem, rates)
     both_us = (in_sms_us**OVERLAP + through_dram_us**OVERLAP) ** (1.0 / OVERLAP)
     partials = problem.m * problem.n * problem.batch * PARTIAL_BYTES
+    if traits.deals and pieces.ctas % sms:
+        partials, split = sms * traits.results * PARTIAL_BYTES, 2  # both ends of every CTA's share
     reduction_us = REDUCE_US + 2 * split * partials / rates.l2_per_us if split > 1 else 0.0
     return Terms(
         total_us=LAUNCH_US + both_us + reduction_us,

@@ -25,6 +25,7 @@ OTHER_REGISTERS = 64
 class Traits:
     """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
+    A `persistent` kernel's CTAs take tiles in turn; where it also `deals` they share out the steps of the last ones.
     `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names, and where
     that is `by_problem` what the rung derives from these.
     """
@@ -38,6 +39,7 @@ class Traits:
     shared_elements: int
     ctas_per_sm: int
     persistent: bool
+    deals: bool
     grid: tuple[Expr, Expr, Expr]
     constants: Mapping[str, int]
     by_problem: bool
@@ -63,6 +65,7 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         shared_elements=declared.shared_loads.evaluate(scope),
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
         persistent=config.rung.launch.persistent,
+        deals=config.rung.launch.persistent and config.rung.scratch is not None,
         grid=grid,
         constants=config.constants,
         by_problem=not chosen.isdisjoint({SPLIT}.union(*(expr.names for expr in grid))),

@@ -22,7 +22,8 @@ struct Shared {
   Stage stages[STAGES];
   Mbarrier full[STAGES];   // an arrival of each thread that copies, once its copies have landed
   Mbarrier empty[STAGES];  // an arrival of each warp that multiplies: it has read the stage
-  unsigned arrived;        // how many parts of a tile had come before this CTA's
+  StreamPlan plan;
+  unsigned arrived;  // how many parts of a tile had come before this CTA's
 };
 
 constexpr int STEP = 2 * BK;  // along k, two stages
@@ -30,7 +31,7 @@ constexpr int STEP = 2 * BK;  // along k, two stages
 __device__ __forceinline__ void copy_tiles(const GemmArgs& args, Shared& shared) {
   const int thread = threadIdx.x - MATH_THREADS;
   Slot slot;  // goes on from tile to tile, as the ring does
-  for (StreamK work(args, STEP); work.has_next();) {
+  for (StreamK work(shared.plan); work.has_next();) {
     work.advance();
     const OutputTile tile(args, work.tile);
     const OperandSources sources(args, tile, work.first * STEP);
@@ -78,25 +79,27 @@ __device__ __forceinline__ void multiply_tiles(ThreadSums& sums, ThreadFragments
 }
 
 // This CTA's part of a tile to the workspace, and, if it is the last part to come, the sums of all parts to D.
-__device__ __forceinline__ void add_parts(const GemmArgs& args, const StreamK& work, const ThreadPlace& place,
-                                          const ThreadSums& sums, unsigned& arrived) {
+__device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, int tile, const ThreadPlace& place,
+                                          const ThreadSums& sums) {
   const PartialSums<MATH_THREADS, TM * TN> partial(args, threadIdx.x);
-  const int first = work.first_cta(), last = work.last_cta();
-  partial.store(work.slot(blockIdx.x), &sums[0][0]);
-  if (!came_last(&args.flags[work.number()], last - first + 1, arrived, [] { barrier_sync(1, MATH_THREADS); })) return;
+  const StreamPlan& plan = shared.plan;
+  const int index = tile - plan.whole, first = plan.first_cta(index), last = plan.last_cta(index);
+  partial.store(plan.slot(index, blockIdx.x), &sums[0][0]);
+  if (!came_last(&args.flags[index], last - first + 1, shared.arrived, [] { barrier_sync(1, MATH_THREADS); })) return;
 
-  const OutputTile tile(args, work.tile);
-  const GemmArgs entry = entry_of(args, tile.entry);
+  const OutputTile output(args, tile);
+  const GemmArgs entry = entry_of(args, output.entry);
 #pragma unroll 4
   for (int i = 0; i < TM * TN; i += 4) {
     Scalar::accumulate total[4];
 #pragma unroll
-    for (int x = 0; x < 4; ++x) total[x] = partial.at(work.slot(first), i + x);
+    for (int x = 0; x < 4; ++x) total[x] = partial.at(plan.slot(index, first), i + x);
     for (int cta = first + 1; cta <= last; ++cta) {
+      const int slot = plan.slot(index, cta);
 #pragma unroll
-      for (int x = 0; x < 4; ++x) total[x] = Scalar::add(total[x], partial.at(work.slot(cta), i + x));
+      for (int x = 0; x < 4; ++x) total[x] = Scalar::add(total[x], partial.at(slot, i + x));
     }
-    write_four(entry, tile, place, i / TN, i % TN, total);
+    write_four(entry, output, place, i / TN, i % TN, total);
   }
 }
 
@@ -104,12 +107,13 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   if (threadIdx.x == 0) {
+    shared.plan.make(args, STEP);
     for (int i = 0; i < STAGES; ++i) {
       mbarrier_init(&shared.full[i], COPY_THREADS);
       mbarrier_init(&shared.empty[i], MATH_THREADS / 32);
     }
   }
-  __syncthreads();  // the barriers are there before anyone waits for them
+  __syncthreads();  // plan and barriers are there before anyone uses them
 
   if (threadIdx.x >= MATH_THREADS) {
     release_registers<COPY_REGISTERS>();
@@ -120,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
   const ThreadPlace place(threadIdx.x);
   ThreadFragments fragments[2];
   Slot slot;
-  StreamK work(args, STEP);
+  StreamK work(shared.plan);
   mbarrier_wait(&shared.full[0], 0);
   if (work.has_next() && args.k > 0) load_fragments(fragments[0], shared.stages[0].As, shared.stages[0].Bs, place, 0);
 
@@ -131,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
     if (work.is_whole_tile()) {
       write_sums(args, OutputTile(args, work.tile), place, sums);
     } else {
-      add_parts(args, work, place, sums, shared.arrived);
+      add_parts(args, shared, work.tile, place, sums);
     }
   }
 }

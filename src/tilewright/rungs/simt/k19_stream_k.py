@@ -36,7 +36,7 @@ Issue slots, register ports and power are what is left. Power is the same for ev
         problem_rule(f"{TILES} <= 2147483647 - 65536", "since tiles are numbered in 32 bits"),
     ),
     requires=K14.requires,
-    shared=(*K14.shared, shared("arrived", "1", dynamic=True)),
+    shared=(*K14.shared, shared("plan", "6", dynamic=True), shared("arrived", "1", dynamic=True)),
     launch=launch(
         grid=(f"min({TILES} * max(ceil_div(k, 2 * BK), 1), sm_count)", "1", "1"), block=("NUM_THREADS", "1", "1")
     ),
