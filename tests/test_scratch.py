@@ -75,7 +75,7 @@ STREAM_K = rung_config(
 
 @pytest.mark.parametrize("ctas", [1, 2, 3, 5, 8, 17])
 def test_stream_k_computes_every_step_once_however_many_ctas_share_them(ctas):
-    """Tiles in one part and in many; waves with few, most and nearly all of one over; k of none and of part of a step."""
+    """Tiles in one part and in many; few, most and nearly all of a wave over; k of no step and of part of one."""
     with EmulatorBackend(workers=ctas, schedule="random", seed=ctas) as backend:
         run = emulator_run(STREAM_K, backend)
         for m, n, k in ((40, 33, 300), (190, 190, 200), (130, 65, 17), (64, 576, 128), (250, 250, 65), (70, 40, 0)):
