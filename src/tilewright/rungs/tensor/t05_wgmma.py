@@ -79,7 +79,8 @@ the bytes that have come in an mbarrier. Both run beside the threads, which only
 Instructions for fragments, addresses and copies are gone, and with them mma.sync's limit of some 63% of the peak. The
 tensor cores still wait at each step's end, until all four warps are done and the next copy is asked for; more CTAs an
 SM cover part of that. Public kernels of this build reach 59% of cuBLAS on a Hopper card, the last rung 53. (This and
-the next three predictions rest on public figures, and were written after a first run on the card, which they ignore.)""",
+the next three predictions rest on public figures. They were written after a first run on the card, which they leave
+out of account.)""",
         cost="""\
 An instruction set of one architecture: sm_90a. Rows and bases in multiples of 16 bytes, since TMA takes no others. Two
 kinds of memory access that see each other only through fences and barriers.""",
