@@ -336,11 +336,12 @@ def test_select_says_what_why_what_it_expects_and_what_was_refused():
     done = RUNNER.invoke(app, ["select", "1000", "1000", "1000"])
     chosen = choose(Problem(m=1000, n=1000, k=1000), H200, SMS, card="H200")
     assert done.exit_code == 0 and chosen.config.rung.name in done.stdout.splitlines()[1]
-    for words in ("fastest by the model", "expects", "main loop", "floor", "next:", "refused:", "must hold"):
+    for words in ("fastest by", "expects", "main loop", "floor", "next:", "refused:", "must hold"):
         assert words in done.stdout
     told = json.loads(RUNNER.invoke(app, ["select", "1000", "1000", "1000", "--json"]).stdout)
     assert told["choice"]["rung"] == chosen.config.rung.name and told["rows"][0]["terms"]["waves"] >= 1
-    assert told["choice"]["expected_us"] == told["rows"][0]["expected_us"] == chosen.expected_us
+    assert told["choice"]["expected_us"] == chosen.expected_us
+    assert chosen.expected_us in [row["expected_us"] for row in told["rows"]]
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,19 @@ def test_a_calibration_finds_the_hidden_constants_well_enough_on_shapes_that_wer
 def test_another_half_is_kept_out_by_another_seed_and_the_same_by_the_same(every_record, calibration):
     again, other = (calibrated({"one": every_record}, seed=seed).to_json() for seed in (0, 1))
     one = calibration.to_json()
-    assert one == again and one["learned"]["float32"]["rungs"] != other["learned"]["float32"]["rungs"]
+    assert one == again and one["learned"]["float32"]["fit"] != other["learned"]["float32"]["fit"]
+
+
+def test_the_fastest_of_a_class_is_one_that_was_measured_fastest(calibration, every_record):
+    learned, problem = calibration.of("float32"), Problem(m=2048, n=2048, k=2048)
+    times = {
+        (row.rung, tuple(row.config.items())): row.time_us
+        for row in every_record.rows
+        if row.config and row.arm not in ("chosen", "best") and problem_of(row.problem) == problem
+    }
+    kept = {(x.rung, tuple(x.settings.items())) for x in learned.configs}
+    (fastest,) = (x for x in learned.configs if shape_class(problem) in x.fastest)
+    assert times[fastest.rung, tuple(fastest.settings.items())] == min(times[key] for key in kept & times.keys())
 
 
 def test_the_library_is_a_candidate_where_every_shape_of_a_class_was_surely_faster_by_it(calibration):

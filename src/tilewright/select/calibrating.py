@@ -31,6 +31,8 @@ SHARED = ("latency_us", "fill_us", "epilogue", "alone")
 """The constants that a rung's configs have in common."""
 PRIOR_WEIGHT = 0.3
 """How much a departure from the usual constants counts beside one row's error: for rungs with few rows."""
+USUAL_ERROR = 0.1
+"""How far a row's time may be from the model's, as a logarithm, before it counts as an outlier."""
 LEAST_SHAPES = 12
 """Of fewer shapes none is kept out."""
 MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
@@ -72,7 +74,23 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
         "held_out_regret": regret(unused, learned, rates),
     }
     figures = {name: round(value, 4) for name, value in fit.items() if value is not None}
-    return replace(_fit(samples, rates) if held_out else learned, fit=figures)
+    return _with_fastest(replace(_fit(samples, rates) if held_out else learned, fit=figures), samples)
+
+
+def _with_fastest(learned: Learned, samples: Sequence[Sample]) -> Learned:
+    """The same with the shape classes in which a config was fastest, of those that all their shapes were run with."""
+    classes: dict[str, dict[Problem, dict[Config, float]]] = {}
+    for sample in samples:
+        shapes = classes.setdefault(shape_class(sample.problem), {})
+        if learned.known(sample.config) is not None:
+            shapes.setdefault(sample.problem, {})[sample.config] = sample.time_us
+    fastest: dict[int, list[str]] = {}
+    for name, shapes in classes.items():
+        common = set.intersection(*map(set, shapes.values())) if shapes else set()
+        if len(common) > 1:
+            best = min(common, key=lambda config: math.prod(times[config] for times in shapes.values()))
+            fastest.setdefault(id(learned.known(best)), []).append(name)
+    return replace(learned, configs=tuple(replace(x, fastest=fastest.get(id(x), ())) for x in learned.configs))
 
 
 def _fit(samples: Sequence[Sample], rates: Rates) -> Learned:
@@ -99,12 +117,18 @@ def _fit_rung(samples: list[Sample], rates: Rates) -> tuple[Constants, dict[Conf
             math.log(s.expected_us(Constants(efficiency=float(reached[place[s.config]]), **shared), rates) / s.time_us)
             for s in samples
         ]
-        return np.array([*errors, *(PRIOR_WEIGHT * np.log(values / start))])
+        return np.array([*_softened(np.array(errors)), *(PRIOR_WEIGHT * np.log(values / start))])
 
     found = [float(x) for x in fitted(start, residuals)]
     efficiencies = {config: min(found[place[config]], 1.0) for config in configs}
     shared = dict(zip(SHARED, found, strict=False))
     return Constants(efficiency=statistics.median(efficiencies.values()), **shared), efficiencies
+
+
+def _softened(errors: Vector) -> Vector:
+    """Errors whose squares grow like their sizes above USUAL_ERROR, so that a few outliers don't bend the fit."""
+    sizes = np.sqrt(2.0 * (np.sqrt(1.0 + (errors / USUAL_ERROR) ** 2) - 1.0))
+    return np.asarray(np.sign(errors) * USUAL_ERROR * sizes)
 
 
 def _known(samples: Sequence[Sample], rung: str, efficiencies: Mapping[Config, float]) -> list[KnownConfig]:

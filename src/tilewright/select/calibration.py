@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,12 +29,16 @@ LIKE = {"float16": "bfloat16"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownConfig:
-    """A config that was measured: its efficiency, and how many of its CTAs an SM holds."""
+    """A config that was measured: its efficiency, and how many of its CTAs an SM holds.
+
+    `fastest` are the shape classes for whose shapes none of those that were measured was faster in the mean.
+    """
 
     rung: str
     settings: Mapping[str, int]
     efficiency: float
     ctas_per_sm: int
+    fastest: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Owns `candidates.toml`, the configs that a calibration tries, and the set that a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ class Candidate:
     """A config with all that the model needs of it.
 
     `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
-    which the rung derives from a problem: the quick ones.
+    which the rung derives from a problem: the quick ones. `fastest` are the shape classes for which it was measured so.
     """
 
     config: Config
@@ -39,6 +39,7 @@ class Candidate:
     constants: Constants
     calibrated: bool
     rules: tuple[Expr, ...]
+    fastest: Sequence[str] = ()
 
     def may_take(self, problem: Problem, names: Mapping[str, int]) -> bool:
         """Whether kind and quick rules let the problem pass; `refusal` has the last word, and the reasons."""
@@ -121,7 +122,7 @@ def _calibrated(learned: Learned) -> list[Config]:
 
 
 def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candidate:
-    constants, ctas_per_sm, calibrated = Constants(), None, False
+    constants, ctas_per_sm, calibrated, known = Constants(), None, False, None
     if learned is not None:
         calibrated = config.rung.name in learned.rungs
         constants = learned.rungs.get(config.rung.name, constants)
@@ -130,4 +131,5 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
             constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
-    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules)
+    fastest = () if known is None else known.fastest
+    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules, fastest)

@@ -1,4 +1,4 @@
-"""From a problem to one config: what tuning found for this very problem, else the one the model expects to be fastest.
+"""From a problem to one config: what tuning found for it, else what was fastest for its like, else the model's choice.
 
 Owns the order in which the sources are asked, and what is said of a choice. Nothing is compiled, launched or timed.
 """
@@ -13,7 +13,7 @@ from tilewright.arch import ArchSpec
 from tilewright.declare import Config
 from tilewright.errors import InvalidProblem
 from tilewright.problem import Problem
-from tilewright.select.calibration import Calibration, calibration_for
+from tilewright.select.calibration import Calibration, calibration_for, shape_class
 from tilewright.select.candidates import Candidate, candidates_for, refusal
 from tilewright.select.library import faster_in_class, faster_than_tuned
 from tilewright.select.mode import OFF, autotune_mode
@@ -86,9 +86,21 @@ def _chosen(
         return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
     if not best:
         raise InvalidProblem(_none_takes(problem, arch, calibration))
-    first, runner_up = best[0], best[1].candidate.config if len(best) > 1 else None
+    measured = fastest_measured(problem, arch, calibration)
+    first = measured or best[0]
+    why = why_of(first, calibration, measured=first is measured)
+    runner_up = next((each.candidate.config for each in best if each.candidate is not first.candidate), None)
     library = "" if own else faster_in_class(problem, calibration, card)
-    return Choice(first.candidate.config, why_of(first, calibration), first.terms.total_us, runner_up, library)
+    return Choice(first.candidate.config, why, first.terms.total_us, runner_up, library)
+
+
+def fastest_measured(problem: Problem, arch: ArchSpec, calibration: Calibration) -> Estimate | None:
+    """The candidate that the calibration's runs found fastest for the problem's shape class, where they had such."""
+    wanted, sm_count = shape_class(problem), calibration.rates.sm_count
+    for each in candidates_for(arch, problem.dtype, calibration):
+        if wanted in each.fastest and not refusal(each.config, problem, sm_count):
+            return Estimate(each, each.expected(problem, names_of(problem, sm_count), calibration))
+    return None
 
 
 def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, most: int | None = None) -> list[Estimate]:
@@ -117,12 +129,13 @@ def refusals(problem: Problem, arch: ArchSpec, calibration: Calibration) -> list
     return [reason for reason in dict.fromkeys(reasons) if reason]
 
 
-def why_of(estimate: Estimate, calibration: Calibration) -> str:
-    """What speaks for the model's choice, in words."""
+def why_of(estimate: Estimate, calibration: Calibration, *, measured: bool) -> str:
+    """What speaks for the choice, by runs of such shapes or by the model, in words."""
     terms, traits = estimate.terms, estimate.candidate.traits
-    basis = "calibrated by runs on" if estimate.candidate.calibrated else "not calibrated by any run on"
+    calibrated = "calibrated by runs on" if estimate.candidate.calibrated else "not calibrated by any run on"
+    basis = "by runs of such shapes on" if measured else f"by the model, {calibrated}"
     return (
-        f"fastest by the model, {basis} {calibration.rates.card}: CTA tiles of {traits.rows}×{traits.cols} in "
+        f"fastest {basis} {calibration.rates.card}: CTA tiles of {traits.rows}×{traits.cols} in "
         f"{terms.waves} wave{'s' if terms.waves > 1 else ''}, bound by {slowest(terms)}"
     )
 

@@ -71,6 +71,15 @@ def compute_us(problem: Problem, rates: Rates) -> float:
     return problem.flops / rates.flops_per_us[problem.dtype]
 
 
+def _parts(traits: Traits, pieces: Pieces, sms: int) -> float:
+    """How many CTAs have a part of a tile, where some tile is in parts."""
+    if not traits.deals:
+        return pieces.split
+    over = pieces.ctas % sms
+    dealt = over + sms if pieces.ctas > sms and 2 * over < sms else over
+    return 1 + sms / dealt if over else 1
+
+
 def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Problem, rates: Rates) -> Terms:
     """What to expect of a config with these traits for a problem in these pieces."""
     sms, element_bytes = rates.sm_count, ITEMSIZE_BYTES[problem.dtype]
@@ -100,10 +109,11 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     in_sms_us = fill_us + steps * step_us + epilogue_us
     through_dram_us = memory_us(problem, rates)
     both_us = (in_sms_us**OVERLAP + through_dram_us**OVERLAP) ** (1.0 / OVERLAP)
-    partials = problem.m * problem.n * problem.batch * PARTIAL_BYTES
-    if traits.deals and pieces.ctas % sms:
-        partials, split = sms * traits.results * PARTIAL_BYTES, 2  # both ends of every CTA's share
-    reduction_us = REDUCE_US + 2 * split * partials / rates.l2_per_us if split > 1 else 0.0
+    parts = _parts(traits, pieces, sms)
+    reduction_us = 0.0
+    if parts > 1:  # one CTA writes its part, and one reads them all
+        part_us = traits.results * PARTIAL_BYTES * sms / rates.l2_per_us
+        reduction_us = REDUCE_US + (1 + parts) * part_us * -(-pieces.ctas // (sms * split))
     return Terms(
         total_us=LAUNCH_US + both_us + reduction_us,
         launch_us=LAUNCH_US,
