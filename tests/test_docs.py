@@ -11,9 +11,9 @@ from tilewright.declare import all_rungs, discover, rung_config
 from tilewright.declare.registry import RUNGS_DIR
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.verifying import emulator_settings, sweep
-from tilewright.record import load_records
+from tilewright.record import RECORDS_DIR, load_records
 from tilewright.report.lessons import ladder_document
-from tilewright.report.tables import ladder_tables
+from tilewright.report.tables import ladder_tables, suite_tables
 from tilewright.verify import Verdict
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +39,12 @@ def test_the_rung_in_contributing_is_two_new_files_and_works(tmp_path):
 
 def test_the_readmes_tables_are_the_records():
     assert section("records") == ladder_tables(load_records())
+
+
+def test_the_suites_tables_are_the_records():
+    text = (ROOT / "docs" / "selecting.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"<!-- suites -->\n(.*)\n<!-- /suites -->", text, re.DOTALL)
+    assert shown == suite_tables(load_records(RECORDS_DIR / "suites"))
 
 
 def test_the_ladder_document_is_what_declarations_and_records_say():

@@ -37,6 +37,21 @@ def chosen_rows(record: Record) -> list[Row]:
     return [row for row in record.rows if row.arm == CHOSEN]
 
 
+def best_rows(record: Record) -> list[Row]:
+    """Each shape's fastest row of our own kernels that was timed in the rounds with the baseline."""
+    best: dict[str, Row] = {}
+    for row in record.rows:
+        if row.arm in (CHOSEN, OWN, BEST) and row.config is not None and row.ratio_to_baseline is not None:
+            shape = str(row.problem)
+            if shape not in best or _median(row) > _median(best[shape]):
+                best[shape] = row
+    return list(best.values())
+
+
+def _median(row: Row) -> float:
+    return 0.0 if row.ratio_to_baseline is None else row.ratio_to_baseline.median
+
+
 def class_means(record: Record) -> list[ClassMean]:
     """Every class in the suite's order, and all of them together last where there are several."""
     rows = [row for row in chosen_rows(record) if row.ratio_to_baseline is not None and row.time_us is not None]

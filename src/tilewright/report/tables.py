@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
+from tilewright.lab.suite_summary import best_rows
 from tilewright.measure.modes import STEADY
 from tilewright.record import Record, Row, compute_ceiling
 
@@ -81,6 +82,25 @@ def ladder_tables(records: Iterable[Record]) -> str:
         ladder_table(record, compute_ceiling(known, record.environment["device"]["name"], _dtype(record)))
         for record in timed
     )
+
+
+def suite_table(record: Record) -> str:
+    """The fastest of our kernels for each shape of a suite, as a Markdown table with its caption."""
+    lines = ["| class | shape | kernel | time | % of cuBLAS [95% interval] |", "|---|---|---|---:|---:|"]
+    for row in best_rows(record):
+        ratio = "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
+        shape, time = size_of(row), "" if row.time_us is None else duration(row.time_us)
+        lines.append(f"| {row.shape_class or ''} | {shape} | {_label(row)} | {time} | {ratio} |")
+    env = record.environment
+    compiler = env["versions"]["nvidia-cuda-nvrtc"]
+    taken = f"{env['device']['name']}, {env['date']}, NVRTC {compiler}, commit `{env['commit']}`."
+    return "\n".join([*lines, "", taken])
+
+
+def suite_tables(records: Iterable[Record]) -> str:
+    """Every record of a suite in which all candidates were tried."""
+    suites = (record for record in records if record.command == "bench" and (record.about or {}).get("every"))
+    return "\n\n".join(map(suite_table, suites))
 
 
 def ceilings_table(record: Record) -> str:
