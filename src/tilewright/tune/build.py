@@ -31,7 +31,10 @@ def check_problems(config: Config, problem: Problem) -> list[Problem]:
     guarded = bool(config.problem_constants(problem)["GUARDED"])
     sizes = [guarded] if config.rung.unguarded_when is None or guarded else [False, True]
     set_of = partial(problem_set, kinds=[problem.kind], row_bytes=config.rung.requires.row_bytes)
-    chosen = [set_of(guarded=odd, tile=config.tile, stages=config.stages)[0] for odd in sizes]
+    chosen = []
+    for odd in sizes:
+        problems = set_of(guarded=odd, tile=config.tile, stages=config.stages)
+        chosen.append(next(p for p in problems if bool(config.problem_constants(p)["GUARDED"]) == odd))
     return [replace(p, alpha=problem.alpha, beta=problem.beta, epilogue=problem.epilogue) for p in chosen]
 
 

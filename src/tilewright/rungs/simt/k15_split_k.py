@@ -26,7 +26,7 @@ wave for any size.""",
     ),
     params=(
         *with_defaults(K13.params, BM=128, BN=128, WM=64, WN=32, TM=8, TN=8),
-        Param("SPLIT_K", 2, (2, 3, 4, 6, 8, 16), "slices of k, each a CTA's", highest=64),
+        Param("SPLIT_K", 2, (2, 3, 4, 6, 8, 16), "slices of k, each a CTA's", highest=256),
         Param(
             "MIN_CTAS",
             0,

@@ -89,17 +89,19 @@ __device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, 
 
   const OutputTile output(args, tile);
   const GemmArgs entry = entry_of(args, output.entry);
-#pragma unroll 4
-  for (int i = 0; i < TM * TN; i += 4) {
-    Scalar::accumulate total[4];
+  constexpr int at_once = TM * TN < 32 ? TM * TN : 32;  // loads under way
+#pragma unroll 1
+  for (int i = 0; i < TM * TN; i += at_once) {
+    Scalar::accumulate total[at_once];
 #pragma unroll
-    for (int x = 0; x < 4; ++x) total[x] = partial.at(plan.slot(index, first), i + x);
+    for (int x = 0; x < at_once; ++x) total[x] = partial.at(plan.slot(index, first), i + x);
     for (int cta = first + 1; cta <= last; ++cta) {
       const int slot = plan.slot(index, cta);
 #pragma unroll
-      for (int x = 0; x < 4; ++x) total[x] = Scalar::add(total[x], partial.at(slot, i + x));
+      for (int x = 0; x < at_once; ++x) total[x] = Scalar::add(total[x], partial.at(slot, i + x));
     }
-    write_four(entry, output, place, i / TN, i % TN, total);
+#pragma unroll
+    for (int x = 0; x < at_once; x += 4) write_four(entry, output, place, (i + x) / TN, (i + x) % TN, total + x);
   }
 }
 

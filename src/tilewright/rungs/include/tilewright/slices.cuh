@@ -57,7 +57,7 @@ __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int s
   for (int i = 0; i < COUNT; ++i) {
     if (!has_sums) break;
     sums[i] = partial.at(first, i);
-#pragma unroll
+#pragma unroll(SLICES < 16 ? SLICES : 16)
     for (int s = 1; s < SLICES; ++s) sums[i] = Scalar::add(sums[i], partial.at(first + s, i));
   }
   return true;
