@@ -90,6 +90,10 @@ def test_the_document_is_the_score_of_the_mutants_there_are():
     assert survivors == score.reasons().keys()
 
 
+FEWER_CTAS = {"k17_matrix_vector": {"SPLIT_K": 2}}
+"""Settings of a rung whose default needs many for a problem that is no vector."""
+
+
 def settings_of_20_schedules():
     """Default and reverse with each completion, and 14 seeds."""
     fixed = [(schedule, 0, completion) for schedule in ("default", "reverse") for completion in COMPLETIONS]
@@ -98,7 +102,7 @@ def settings_of_20_schedules():
 
 @pytest.mark.parametrize("rung", all_rungs().values(), ids=lambda rung: rung.name)
 def test_the_rung_itself_is_right_and_has_no_finding_under_20_schedules(rung):
-    config = rung_config(with_headers(rung))
+    config = rung_config(with_headers(rung), FEWER_CTAS.get(rung.name))
     settings = settings_of_20_schedules()
     assert len(settings) == 20
     batch, largest = cases(config)[0], max(cases(config), key=lambda case: case.operands.problem.flops)

@@ -42,7 +42,7 @@ problems far more.""",
     ),
     params=(
         *with_defaults(K13.params, STAGES=6),
-        Param("COPY_REGISTERS", 40, (24, 32, 40, 56), "registers of a thread that copies"),
+        Param("COPY_REGISTERS", 56, (24, 32, 40, 56), "registers of a thread that copies"),
         Param("MATH_REGISTERS", 224, (216, 224, 232, 240), "registers of a thread that multiplies"),
     ),
     derived=(

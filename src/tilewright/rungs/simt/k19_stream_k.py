@@ -1,4 +1,4 @@
-from tilewright.declare import Lesson, Param, Rung, launch, problem_rule, scratch, shared, with_defaults
+from tilewright.declare import Lesson, Param, Rung, launch, problem_rule, scratch, shared
 from tilewright.rungs.simt.k14_warp_specialised import RUNG as K14
 
 TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
@@ -26,7 +26,7 @@ other bits on a card of another size.""",
 Issue slots, register ports and power are what is left. Power is the same for every kernel that does the same FMAs.""",
     ),
     params=(
-        *with_defaults(K14.params, COPY_REGISTERS=56),
+        *K14.params,
         Param("LEAST_STEPS", 4, (2, 4, 8, 16), "double steps along k that a share of tiles in parts has at least"),
     ),
     derived=K14.derived,

@@ -40,6 +40,20 @@ class TileCopies {
   // Of the next TILES tiles, which have `depth` k between them: neighbours along k share most of an address.
   template <int TILES>
   __device__ __forceinline__ void copy(KMajorTile<WIDTH>* const (&to)[TILES], int depth) {
+    // Most tiles lie inside the matrix, also of a size that no tile divides.
+    if (!GUARDED || (width_ >= WIDTH && depth >= TILES * BK)) {
+      copy_words<false>(to, depth);
+    } else {
+      copy_words<true>(to, depth);
+    }
+    next_ += TILES * tile_distance();
+  }
+
+ private:
+  __device__ __forceinline__ long long tile_distance() const { return ALONG_K ? BK : BK * ld_; }
+
+  template <bool AT_EDGE, int TILES>
+  __device__ __forceinline__ void copy_words(KMajorTile<WIDTH>* const (&to)[TILES], int depth) const {
 #pragma unroll
     for (int i = 0; i < words; i += THREADS) {
       const int down = i / row_words, right = i % row_words * WORD;
@@ -49,19 +63,16 @@ class TileCopies {
 #pragma unroll
       for (int tile = 0; tile < TILES; ++tile) {
         auto* place = ALONG_K ? &to[tile]->elements[col][row] : &to[tile]->elements[row][col];
-        copy_word(place, from + tile * tile_distance(), row, col, depth - tile * BK);
+        copy_word<AT_EDGE>(place, from + tile * tile_distance(), row, col, depth - tile * BK);
       }
     }
-    next_ += TILES * tile_distance();
   }
 
- private:
-  __device__ __forceinline__ long long tile_distance() const { return ALONG_K ? BK : BK * ld_; }
-
   // A word of the tile's (row, col) as it is stored.
+  template <bool AT_EDGE>
   __device__ __forceinline__ void copy_word(Scalar::storage* to, const Scalar::storage* from, int row, int col,
                                             int depth) const {
-    if constexpr (GUARDED) {
+    if constexpr (AT_EDGE) {
       const int there = ALONG_K ? row < width_ && col < depth : row < depth ? min(max(width_ - col, 0), WORD) : 0;
       cp_async_zfill<WORD * sizeof(Scalar::storage)>(to, from, there * int{sizeof(Scalar::storage)});
     } else {
