@@ -27,7 +27,7 @@ Issue slots, register ports and power are what is left. Power is the same for ev
     ),
     params=(
         *K14.params,
-        Param("LEAST_STEPS", 4, (2, 4, 8, 16), "double steps along k that a share of tiles in parts has at least"),
+        Param("LEAST_STEPS", 2, (1, 2, 4, 8), "double steps along k that a share of tiles in parts has at least"),
     ),
     derived=K14.derived,
     from_problem=K14.from_problem,
