@@ -14,6 +14,7 @@ from tilewright.report import (
     environment_view,
     experiments_view,
     ladder_view,
+    overhead_view,
     resources_view,
     roofline_view,
     suite_view,
@@ -68,6 +69,8 @@ def _sections(sources: Sequence[Source]) -> Iterable[tuple[str, str, str, list[H
         overview + _drawn(experiments_view.experiment_part, comparisons),
     )
     yield "suites", "Suites", suite_view.LEAD, _drawn(suite_view.suite_part, filter(suite_view.is_suite, sources))
+    calls = filter(overhead_view.is_overhead, sources)
+    yield "overhead", "The host's overhead", overhead_view.LEAD, _drawn(overhead_view.overhead_part, calls)
     yield "tuning", "Tuning", tuning_view.LEAD, _drawn(tuning_view.tuning_part, searches)
     yield "environment", "How it was taken", environment_view.LEAD, _drawn(environment_view.environment_part, sources)
 
