@@ -4,7 +4,7 @@ import math
 import pytest
 
 from tilewright.errors import InvalidInput
-from tilewright.record import RECORDS_DIR, Ratio, Record, Row, environment, load_records, recorded_best
+from tilewright.record import RECORDS_DIR, Ratio, Record, Row, environment, load_records, recorded_best, timed_rows
 
 PROBLEM = {"m": 64, "n": 64, "k": 64}
 
@@ -59,3 +59,12 @@ def test_the_environment_names_versions_and_drops_what_is_none():
     found = environment(device={"name": "X"}, compiler=None)
     assert found["device"] == {"name": "X"} and "compiler" not in found
     assert {"tilewright", "numpy", "nvidia-cuda-nvrtc"} <= set(found["versions"])
+
+
+def test_times_of_other_modes_than_the_steady_one_stand_for_none():
+    row = Row(rung="k08", problem={"m": 4, "n": 4, "k": 4}, time_us=1.0, verified=True)
+    steady, sustained = (
+        Record(command="ladder", environment={"measurement": {"mode": mode}}, rows=[row])
+        for mode in ("steady", "sustained")
+    )
+    assert [record for record, _ in timed_rows([sustained, steady], "k08")] == [steady]

@@ -199,7 +199,7 @@ def load_records(folder: Path = RECORDS_DIR) -> list[Record]:
 def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, Row]]:
     """Every recorded, verified row of `rung` that has a time, with its record.
 
-    Of a tuning run the winner alone, and none of a suite, whose shapes are its own.
+    Of a tuning run the winner alone, none of a suite, whose shapes are its own, and of rounds back to back only.
     """
     for record in records:
         for row in _settled_rows(record):
@@ -207,9 +207,15 @@ def timed_rows(records: Iterable[Record], rung: str) -> Iterator[tuple[Record, R
                 yield record, row
 
 
+def is_steady(record: Record) -> bool:
+    """Whether its times are of rounds back to back; in the other modes the card runs at other clocks."""
+    measurements = [record.environment.get("measurement"), *(record.about or {}).get("measurements", ())]
+    return all(each.get("mode", "steady") == "steady" for each in measurements if each)
+
+
 def _settled_rows(record: Record) -> list[Row]:
     """The rows whose times stand by themselves: most of a tuning run's only order its configs."""
-    if record.command == "bench":
+    if record.command == "bench" or not is_steady(record):
         return []
     if record.command != "tune":
         return record.rows

@@ -13,9 +13,8 @@ from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidInput
 from tilewright.facts.roofline import CARDS, Card, card_of_device
-from tilewright.measure.modes import STEADY
 from tilewright.problem import Problem
-from tilewright.record import Record, compute_ceiling
+from tilewright.record import Record, compute_ceiling, is_steady
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
 from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
@@ -83,17 +82,10 @@ def rates_of(card: Card, records: Sequence[Record]) -> Rates:
     )
 
 
-def _is_steady(record: Record) -> bool:
-    """Whether it holds times of rounds back to back; in the other modes the card runs at other clocks."""
-    about = record.about or {}
-    measurements = [record.environment.get("measurement"), *about.get("measurements", ())]
-    return all(each.get("mode", STEADY) == STEADY for each in measurements if each)
-
-
 def samples_of(records: Iterable[Record], arch: ArchSpec, sm_count: int) -> Iterable[Sample]:
     """Every verified row of a rung and config that there are today, timed in the steady mode."""
     for record in records:
-        for row in record.rows if record.command in COMMANDS and _is_steady(record) else ():
+        for row in record.rows if record.command in COMMANDS and is_steady(record) else ():
             rung = all_rungs().get(row.rung)
             paired = record.command == "bench" and (record.about or {}).get("every") and row.arm in PAIRED_ARMS
             if rung is None or row.time_us is None or not row.verified or row.config is None or paired:
