@@ -42,14 +42,13 @@ def best_rows(record: Record) -> list[Row]:
     best: dict[str, Row] = {}
     for row in record.rows:
         if row.arm in (CHOSEN, OWN, BEST) and row.config is not None and row.ratio_to_baseline is not None:
-            shape = str(row.problem)
-            if shape not in best or _median(row) > _median(best[shape]):
-                best[shape] = row
+            best[_key(row)] = max(best.get(_key(row), row), row, key=_median)
     return list(best.values())
 
 
 def _median(row: Row) -> float:
-    return 0.0 if row.ratio_to_baseline is None else row.ratio_to_baseline.median
+    """How often the row's time goes into the baseline's; of one without a ratio, more than any."""
+    return math.inf if row.ratio_to_baseline is None else row.ratio_to_baseline.median
 
 
 def class_means(record: Record) -> list[ClassMean]:
@@ -66,7 +65,7 @@ def class_means(record: Record) -> list[ClassMean]:
 def worst(record: Record, most: int = WORST) -> list[Row]:
     """The shapes with the lowest ratios, the lowest first."""
     rows = [row for row in chosen_rows(record) if row.ratio_to_baseline is not None]
-    return sorted(rows, key=lambda row: row.ratio_to_baseline.median if row.ratio_to_baseline else math.inf)[:most]
+    return sorted(rows, key=_median)[:most]
 
 
 def summary(record: Record) -> dict[str, Any]:

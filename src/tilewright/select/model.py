@@ -97,9 +97,10 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     full, rest = divmod(on_busiest, held)
     alone_us = work_us * (constants.alone if traits.ctas_per_sm > 1 else 1.0)
     waiting_us = max(alone_us, (work_us + constants.latency_us) / traits.stages)
-    step_us = full * max(held * work_us, waiting_us) + (max(rest * work_us, waiting_us) if rest else 0.0)
     if traits.deals:
         step_us = pieces.ctas / sms * max(work_us, waiting_us)
+    else:
+        step_us = full * max(held * work_us, waiting_us) + (max(rest * work_us, waiting_us) if rest else 0.0)
     if held * work_us < waiting_us:
         bound = "latency" if waiting_us > alone_us else f"{bound}, too few warps"
     waves = full + (rest > 0)
