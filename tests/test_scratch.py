@@ -47,12 +47,15 @@ def test_a_rung_without_scratch_gets_none():
     assert isinstance(args, ctypes.Structure) and (args.workspace, args.flags) == (0, 0)
 
 
-def test_split_sums_have_the_same_bits_whoever_comes_last_and_leave_flags_zero():
+@pytest.mark.parametrize("slices", [6, 48])
+def test_split_sums_have_the_same_bits_whoever_comes_last_and_leave_flags_zero(slices):
+    """All at once, and in three groups of sixteen."""
+    config = rung_config(SPLIT.rung, {**SPLIT.values, "SPLIT_K": slices})
     operands = make_operands(SMALL, "zero_mean")
     results = []
     for schedule in ("default", "reverse", "random"):
         with EmulatorBackend(schedule=schedule, seed=3) as backend:
-            run = emulator_run(SPLIT, backend)
+            run = emulator_run(config, backend)
             results += [bits(logical_view(SMALL, "d", run(SMALL, operands).d)) for _ in range(2)]
             assert not backend.download(_held[backend]["flags"]).any()
     assert all(np.array_equal(results[0], other) for other in results[1:])
@@ -78,7 +81,7 @@ def test_stream_k_computes_every_step_once_however_many_ctas_share_them(ctas):
     """Tiles in one part and in many; few, most and nearly all of a wave over; k of no step and of part of one."""
     with EmulatorBackend(workers=ctas, schedule="random", seed=ctas) as backend:
         run = emulator_run(STREAM_K, backend)
-        for m, n, k in ((40, 33, 300), (190, 190, 200), (130, 65, 17), (64, 576, 128), (250, 250, 65), (70, 40, 0)):
+        for m, n, k in ((40, 33, 600), (190, 190, 200), (130, 65, 17), (64, 576, 128), (250, 250, 65), (70, 40, 0)):
             problem = Problem(m=m, n=n, k=k, beta=1.0)
             operands = make_operands(problem, "integer")
             for _ in range(2):

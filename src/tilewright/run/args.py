@@ -70,6 +70,12 @@ class Field61Args(ctypes.Structure):
     _fields_ = _fields(ctypes.c_uint64)
 
 
+class Field61TmaArgs(Field61Args):
+    """The same with tensor maps after it, which are all zeros: TMA knows no such elements."""
+
+    _fields_ = _map_fields(before_bytes=ctypes.sizeof(Field61Args))
+
+
 def gemm_args(
     problem: Problem, *, a: int, b: int, c: int, d: int, bias: int = 0, workspace: int = 0, flags: int = 0
 ) -> GemmArgs:
@@ -95,7 +101,8 @@ def launch_args(config: Config, problem: Problem, backend: Backend, **addresses:
 def field61_args(config: Config, problem: Problem, backend: Backend, **fields: int) -> Field61Args:
     """The struct for one launch over the field, whose scales are not the problem's: `alpha`, `beta` and addresses."""
     fields |= scratch_addresses(config, problem, backend, accumulator_bytes=FIELD61_BYTES)
-    return _with_sizes(Field61Args(**fields), problem)
+    made = Field61TmaArgs(**fields) if config.rung.tensor_maps else Field61Args(**fields)
+    return _with_sizes(made, problem)
 
 
 def _for_problem(args: _Gemm, problem: Problem) -> _Gemm:

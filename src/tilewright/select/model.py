@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.select.rates import Rates
-from tilewright.select.traits import Pieces, Traits
+from tilewright.select.traits import GROUP, Pieces, Traits
 
 LAUNCH_US = 1.5
 OVERLAP = 4.0
@@ -112,7 +112,9 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     both_us = (in_sms_us**OVERLAP + through_dram_us**OVERLAP) ** (1.0 / OVERLAP)
     parts = _parts(traits, pieces, sms)
     reduction_us = 0.0
-    if parts > 1:  # one CTA writes its part, and one reads them all
+    if parts > 1:  # one CTA writes its part, and one reads them all, or its group's and then each group's
+        group = traits.constants.get(GROUP, parts)
+        parts = parts if parts <= group else 1 + group + parts / group
         part_us = traits.results * PARTIAL_BYTES * sms / rates.l2_per_us
         reduction_us = REDUCE_US + (1 + parts) * part_us * -(-pieces.ctas // (sms * split))
     return Terms(

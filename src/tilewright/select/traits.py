@@ -17,6 +17,8 @@ from tilewright.problem import Problem
 
 SPLIT = "SPLIT_K"
 """The constant that says in how many slices along K a kernel computes, each added up with the others at the end."""
+GROUP = "SLICE_GROUP"
+"""The constant that says how many slices one CTA adds up, where there are more."""
 OTHER_REGISTERS = 64
 """What a thread is taken to need beside its accumulators, where nothing was compiled."""
 

@@ -20,8 +20,10 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
   const int steps = args.k / BK + (args.k % BK != 0);
 
   const auto sources = OperandSources(args, tile);
-  TileCopies<BM, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row, threadIdx.x);
-  TileCopies<BN, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col, threadIdx.x);
+  TileCopies<KMajorTile<BM>, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row,
+                                                                          threadIdx.x);
+  TileCopies<KMajorTile<BN>, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col,
+                                                                         threadIdx.x);
 
   // The next step's tiles into the next stage. Past the last one the group is empty, so that waits count the same
   // everywhere.

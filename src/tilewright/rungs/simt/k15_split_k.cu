@@ -32,8 +32,10 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
   const int steps = min(slice_steps, all_steps - first_step);
 
   const auto sources = OperandSources(args, tile, first_step * BK);
-  TileCopies<BM, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row, threadIdx.x);
-  TileCopies<BN, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col, threadIdx.x);
+  TileCopies<KMajorTile<BM>, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row,
+                                                                          threadIdx.x);
+  TileCopies<KMajorTile<BN>, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col,
+                                                                         threadIdx.x);
 
   // The next step's tiles into the next stage. Past the last one the group is empty, so that waits count the same
   // everywhere.
@@ -75,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
       multiply(sums, fragments[k % 2]);
     }
   }
-  if (add_slices<SPLIT_K, NUM_THREADS, TM * TN>(args, index, slice, &sums[0][0], shared.arrived)) {
+  if (add_slices<SPLIT_K, SLICE_GROUP, NUM_THREADS, TM * TN>(args, index, slice, &sums[0][0], shared.arrived)) {
     write_sums(args, tile, place, sums);
   }
 }

@@ -1,8 +1,7 @@
 // k17_matrix_vector: a row or a column of D, the product of a matrix and a vector, at the rate of reading the matrix.
 // builds on:      k15_split_k
-// what changes:   the matrix goes from global memory straight to FMAs, along its stored rows whichever way they run,
-// all
-//                 of a step's loads at once; the vector alone is in shared memory
+// what changes:   the matrix goes from global memory straight to FMAs, along its stored rows whichever way they run;
+//                 all of a step's loads at once; the vector alone is in shared memory
 // should help:    one row or one column of D, where each element of the matrix serves a single FMA
 // costs:          with more rows and columns the matrix is read once for each of the fewer
 // preconditions:  none: any size, layout, leading dimension and alignment
@@ -151,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
       for (int x = 0; x < 4; ++x) totals[x] = Scalar::add(totals[x], four[x]);
     }
   }
-  if (!add_slices<SPLIT_K, BN / 4, 4>(args, part.index, part.slice, totals, arrived)) return;
+  if (!add_slices<SPLIT_K, SLICE_GROUP, BN / 4, 4>(args, part.index, part.slice, totals, arrived)) return;
 
   GemmArgs entry = args;
   entry.c += part.entry * args.batch_stride_c;

@@ -14,6 +14,7 @@ from tilewright.declare import (
     shared,
 )
 from tilewright.rungs.simt.k13_multistage import aligned
+from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, flags
 
 BANDS = "ceil_div(max(m, n), BN) * min(m, n) * batch"
 
@@ -43,7 +44,7 @@ For a second row or column the matrix is read again. Sums in an order of their o
         Param("SPLIT_K", 8, (2, 4, 8, 16, 32), "slices of k, each a CTA's", highest=64),
         Param("MIN_CTAS", 2, (1, 2, 4), "CTAs an SM must hold, by launch bounds: fewer leave registers for more loads"),
     ),
-    derived=(derived("BM", "1", "rows or columns of D of a CTA"),),
+    derived=(derived("BM", "1", "rows or columns of D of a CTA"), SLICE_GROUP),
     from_problem=(
         derived("TRANSPOSED_A", "transposed_a", "whether A is stored k by m"),
         derived("TRANSPOSED_B", "transposed_b", "whether B is stored n by k"),
@@ -67,12 +68,13 @@ For a second row or column the matrix is read again. Sums in an order of their o
         config_rule("BK % (NUM_THREADS // 32) == 0", "so that warps have the same count of k"),
         config_rule("BN // 4 <= NUM_THREADS", "so that each four outputs have a thread"),
         config_rule("BK % NUM_THREADS == 0 or BK < NUM_THREADS", "so that passes over the vector are whole"),
+        WHOLE_GROUPS,
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),
     requires=Requires(layouts=("NN", "NT", "TN", "TT")),
     shared=(shared("vector", "BK"), shared("partial", "32 * (BN + 4)"), shared("arrived", "1")),
     launch=launch(grid=(f"{BANDS} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),
-    scratch=scratch(sums=f"{BANDS} * SPLIT_K * BN", flags=BANDS),
+    scratch=scratch(sums=f"{BANDS} * SPLIT_K * BN", flags=flags(BANDS)),
     accesses=accesses(
         k_step="BK",
         results="BN",

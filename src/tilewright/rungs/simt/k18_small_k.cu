@@ -1,9 +1,9 @@
 // k18_small_k: a warp holds its columns of B in registers, all of k, and streams rows of A past them to D.
 // builds on:      k13_multistage
-// what changes:   no shared memory and no barrier; B is read once a warp, A by all lanes together, D by streaming
-// stores should help:    a k of a few dozen, where the time is that of writing D costs:          registers for BK by TN
-// elements of B; beyond a k of BK they are loaded again for every few rows preconditions:  none: any size, layout,
-// leading dimension and alignment
+// what changes:   no shared memory, no barrier; B is read once a warp, A by all lanes together; streaming stores of D
+// should help:    a k of a few dozen, where the time is that of writing D
+// costs:          registers for BK by TN elements of B; beyond a k of BK they are loaded again for every few rows
+// preconditions:  none: any size, layout, leading dimension and alignment
 #include "tilewright/epilogue.cuh"
 #include "tilewright/output_tile.cuh"
 

@@ -7,102 +7,50 @@
 // preconditions:  none: any size, layout, leading dimension and alignment
 #include "tilewright/barriers.cuh"
 #include "tilewright/registers.cuh"
-#include "tilewright/ring.cuh"
 #include "tilewright/slices.cuh"
+#include "tilewright/stage_ring.cuh"
 #include "tilewright/stream_k.cuh"
-#include "tilewright/thread_tile.cuh"
-#include "tilewright/warp.cuh"
 
-struct Stage {
-  KMajorTile<BM> As;
-  KMajorTile<BN> Bs;
-};
+constexpr int GROUP = 8;  // parts of a tile that one CTA adds up, where there are more
 
 struct Shared {
-  Stage stages[STAGES];
-  Mbarrier full[STAGES];   // an arrival of each thread that copies, once its copies have landed
-  Mbarrier empty[STAGES];  // an arrival of each warp that multiplies: it has read the stage
+  StageRing ring;
   StreamPlan plan;
   unsigned arrived;  // how many parts of a tile had come before this CTA's
 };
 
-constexpr int STEP = 2 * BK;  // along k, two stages
-
-__device__ __forceinline__ void copy_tiles(const GemmArgs& args, Shared& shared) {
-  const int thread = threadIdx.x - MATH_THREADS;
-  Slot slot;  // goes on from tile to tile, as the ring does
-  for (StreamK work(shared.plan); work.has_next();) {
-    work.advance();
-    const OutputTile tile(args, work.tile);
-    const OperandSources sources(args, tile, work.first * STEP);
-    TileCopies<BM, !TRANSPOSED_A, WORD_A, COPY_THREADS> copies_a(sources.a, args.lda, args.m - tile.row, thread);
-    TileCopies<BN, TRANSPOSED_B, WORD_B, COPY_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col, thread);
-
-    for (int step = work.first; step < work.last; ++step, slot.advance(2)) {
-      Stage &stage = shared.stages[slot.stage], &then = shared.stages[slot.stage + 1];
-      mbarrier_wait(&shared.empty[slot.stage], slot.parity ^ 1);  // passes at once on the first turn
-      mbarrier_wait(&shared.empty[slot.stage + 1], slot.parity ^ 1);
-      copies_a.copy({&stage.As, &then.As}, args.k - step * STEP);
-      copies_b.copy({&stage.Bs, &then.Bs}, args.k - step * STEP);
-      cp_async_mbarrier_arrive_noinc(&shared.full[slot.stage]);
-      cp_async_mbarrier_arrive_noinc(&shared.full[slot.stage + 1]);
-    }
-  }
-  // One more phase, of nothing, so that the last step waits for a next one as all others do.
-  mbarrier_wait(&shared.empty[slot.stage], slot.parity ^ 1);
-  mbarrier_arrive(&shared.full[slot.stage]);
-}
-
-// The sums of `count` stages. Comes with the first fragments of the first stage and leaves with those of the next one,
-// if there is one.
-__device__ __forceinline__ void multiply_tiles(ThreadSums& sums, ThreadFragments (&fragments)[2], Shared& shared,
-                                               Slot& slot, const ThreadPlace& place, int count, bool has_next) {
-  for (int i = 0; i < count; ++i) {
-    const int current = slot.stage;
-    const Stage& stage = shared.stages[current];
-    slot.advance();
-    const Stage& next = shared.stages[has_next || i + 1 < count ? slot.stage : current];
-
-#pragma unroll
-    for (int k = 0; k < BK; ++k) {
-      if (k + 1 < BK) {
-        load_fragments(fragments[(k + 1) % 2], stage.As, stage.Bs, place, k + 1);
-      } else {
-        mbarrier_wait(&shared.full[slot.stage], slot.parity);
-        __syncwarp();  // all lanes have read the stage before one says so for the warp
-        if (threadIdx.x % 32 == 0) mbarrier_arrive(&shared.empty[current]);
-        load_fragments(fragments[0], next.As, next.Bs, place, 0);
-      }
-      multiply(sums, fragments[k % 2]);
-    }
-  }
-}
-
-// This CTA's part of a tile to the workspace, and, if it is the last part to come, the sums of all parts to D.
+// This CTA's part of a tile to the workspace, and, if it is the last part to come, the sums of all parts to D. Many
+// parts are added in groups, and then the groups: one CTA reads no faster than its SM does.
 __device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, int tile, const ThreadPlace& place,
                                           const ThreadSums& sums) {
   const PartialSums<MATH_THREADS, TM * TN> partial(args, threadIdx.x);
   const StreamPlan& plan = shared.plan;
-  const int index = tile - plan.whole, first = plan.first_cta(index), last = plan.last_cta(index);
-  partial.store(plan.slot(index, blockIdx.x), &sums[0][0]);
-  if (!came_last(&args.flags[index], last - first + 1, shared.arrived, [] { barrier_sync(1, MATH_THREADS); })) return;
+  const int index = tile - plan.whole, first = plan.first_cta(index), parts = plan.last_cta(index) - first + 1;
+  const int mine = blockIdx.x - first, stride = parts > GROUP ? GROUP : 1;
+  const auto slot = [&](int part) { return plan.slot(index, first + part); };
+  const auto sync = [] { barrier_sync(1, MATH_THREADS); };
 
+  partial.store(slot(mine), &sums[0][0]);
+  if (stride > 1) {
+    const int leader = mine / stride * stride, members = min(stride, parts - leader);
+    unsigned* flag = &args.flags[2 * gridDim.x + slot(leader)];
+    if (!came_last(flag, members, shared.arrived, sync)) return;
+    partial.add_up(
+        members, [&](int part) { return slot(leader + part); },
+        [&](int i, const Scalar::accumulate* some) { partial.store_some(slot(leader), i, some); });
+  }
+  const int groups = (parts + stride - 1) / stride;
+  if (!came_last(&args.flags[index], groups, shared.arrived, sync)) return;
   const OutputTile output(args, tile);
   const GemmArgs entry = entry_of(args, output.entry);
-  constexpr int at_once = TM * TN < 32 ? TM * TN : 32;  // loads under way
-#pragma unroll 1
-  for (int i = 0; i < TM * TN; i += at_once) {
-    Scalar::accumulate total[at_once];
+  partial.add_up(
+      groups, [&](int part) { return slot(part * stride); },
+      [&](int i, const Scalar::accumulate* some) {
 #pragma unroll
-    for (int x = 0; x < at_once; ++x) total[x] = partial.at(plan.slot(index, first), i + x);
-    for (int cta = first + 1; cta <= last; ++cta) {
-      const int slot = plan.slot(index, cta);
-#pragma unroll
-      for (int x = 0; x < at_once; ++x) total[x] = Scalar::add(total[x], partial.at(slot, i + x));
-    }
-#pragma unroll
-    for (int x = 0; x < at_once; x += 4) write_four(entry, output, place, (i + x) / TN, (i + x) % TN, total + x);
-  }
+        for (int x = 0; x < partial.AT_ONCE; x += 4) {
+          write_four(entry, output, place, (i + x) / TN, (i + x) % TN, some + x);
+        }
+      });
 }
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const __grid_constant__ GemmArgs args) {
@@ -110,30 +58,32 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
 
   if (threadIdx.x == 0) {
     shared.plan.make(args, STEP);
-    for (int i = 0; i < STAGES; ++i) {
-      mbarrier_init(&shared.full[i], COPY_THREADS);
-      mbarrier_init(&shared.empty[i], MATH_THREADS / 32);
-    }
+    shared.ring.init();
   }
   __syncthreads();  // plan and barriers are there before anyone uses them
 
+  StageRing& ring = shared.ring;
+  StreamK work(shared.plan);
+  Slot slot;
   if (threadIdx.x >= MATH_THREADS) {
     release_registers<COPY_REGISTERS>();
-    copy_tiles(args, shared);
+    while (work.has_next()) {
+      work.advance();
+      copy_steps(args, OutputTile(args, work.tile), work.first, work.last, ring, slot);
+    }
+    end_copies(ring, slot);
     return;
   }
   acquire_registers<MATH_REGISTERS>();
   const ThreadPlace place(threadIdx.x);
   ThreadFragments fragments[2];
-  Slot slot;
-  StreamK work(shared.plan);
-  mbarrier_wait(&shared.full[0], 0);
-  if (work.has_next() && args.k > 0) load_fragments(fragments[0], shared.stages[0].As, shared.stages[0].Bs, place, 0);
+  mbarrier_wait(&ring.full[0], 0);
+  if (work.has_next() && args.k > 0) load_first(fragments, ring, place);
 
   while (work.has_next()) {
     work.advance();
     ThreadSums sums = {};
-    multiply_tiles(sums, fragments, shared, slot, place, 2 * (work.last - work.first), work.has_next());
+    multiply_stages(sums, fragments, ring, slot, place, 2 * (work.last - work.first), work.has_next());
     if (work.is_whole_tile()) {
       write_sums(args, OutputTile(args, work.tile), place, sums);
     } else {

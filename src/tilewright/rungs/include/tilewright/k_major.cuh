@@ -1,26 +1,42 @@
-// Tiles in shared memory with k outermost, from operands stored either way round. An element's place is the same for
-// every layout, so a kernel that multiplies such tiles knows nothing of layouts. What lies outside the matrix arrives
-// as zeros. Expects BK. Owns where an element lies and how it gets there; when a tile is whole is the kernel's.
+// Tiles in shared memory, from operands stored either way round. An element's place is the same for every layout, so a
+// kernel that multiplies such tiles knows nothing of layouts. What lies outside the matrix arrives as zeros. Expects
+// BK. Owns where an element lies and how it gets there; when a tile is whole is the kernel's.
 #pragma once
 
 #include "tilewright/memory.cuh"
 
 namespace tilewright {
 
-// WIDTH rows of op(A) or columns of op(B), k by k. A k is four elements longer than its tile: it stays aligned to 16
+// SIZE rows of op(A) or columns of op(B), k by k. A k is four elements longer than its tile: it stays aligned to 16
 // bytes, and eight of them with four neighbours each, as a transposing copy stores them, lie in 32 banks.
-template <int WIDTH>
+template <int SIZE>
 struct KMajorTile {
+  static constexpr int WIDTH = SIZE;
+  static constexpr bool IS_ALONG_K = false;
   alignas(16) Scalar::storage elements[BK][WIDTH + 4];
+
+  __device__ __forceinline__ Scalar::storage* at(int across, int k) { return &elements[k][across]; }
+};
+
+// The same row by row, each along k. Four elements more, so that a k of eight neighbours, four each, lie in 32 banks.
+template <int SIZE>
+struct AlongKTile {
+  static constexpr int WIDTH = SIZE;
+  static constexpr bool IS_ALONG_K = true;
+  alignas(16) Scalar::storage elements[WIDTH][BK + 4];
+
+  __device__ __forceinline__ Scalar::storage* at(int across, int k) { return &elements[across][k]; }
 };
 
 // One thread's share of an operand's tiles, copied asynchronously by THREADS threads, one tile after the other along k.
-// Where stored rows run along k, each element is copied by itself, which transposes; else WORD neighbours together.
-template <int WIDTH, bool ALONG_K, int WORD, int THREADS>
+// Where stored rows run as the tile's do, WORD neighbours are copied together; else each element by itself, which
+// transposes.
+template <typename Tile, bool ALONG_K, int WORD, int THREADS>
 class TileCopies {
+  static constexpr int WIDTH = Tile::WIDTH;
   static constexpr int rows = ALONG_K ? WIDTH : BK, cols = ALONG_K ? BK : WIDTH;  // of a tile as it is stored
   static constexpr int row_words = cols / WORD, words = rows * row_words;
-  static_assert(!ALONG_K || WORD == 1, "what is transposed is copied element by element");
+  static_assert(ALONG_K == Tile::IS_ALONG_K || WORD == 1, "what is transposed is copied element by element");
   static_assert(THREADS % row_words == 0 || row_words % THREADS == 0, "a thread's words lie in a rectangle");
   static_assert(words % THREADS == 0 || words < THREADS, "all passes but a single one are whole");
 
@@ -32,14 +48,14 @@ class TileCopies {
   }
 
   // This thread's part of the next tile, of which `depth` k are the matrix's.
-  __device__ __forceinline__ void copy(KMajorTile<WIDTH>& to, int depth) {
-    KMajorTile<WIDTH>* const tiles[1] = {&to};
+  __device__ __forceinline__ void copy(Tile& to, int depth) {
+    Tile* const tiles[1] = {&to};
     copy(tiles, depth);
   }
 
   // Of the next TILES tiles, which have `depth` k between them: neighbours along k share most of an address.
   template <int TILES>
-  __device__ __forceinline__ void copy(KMajorTile<WIDTH>* const (&to)[TILES], int depth) {
+  __device__ __forceinline__ void copy(Tile* const (&to)[TILES], int depth) {
     // Most tiles lie inside the matrix, also of a size that no tile divides.
     if (!GUARDED || (width_ >= WIDTH && depth >= TILES * BK)) {
       copy_words<false>(to, depth);
@@ -53,7 +69,7 @@ class TileCopies {
   __device__ __forceinline__ long long tile_distance() const { return ALONG_K ? BK : BK * ld_; }
 
   template <bool AT_EDGE, int TILES>
-  __device__ __forceinline__ void copy_words(KMajorTile<WIDTH>* const (&to)[TILES], int depth) const {
+  __device__ __forceinline__ void copy_words(Tile* const (&to)[TILES], int depth) const {
 #pragma unroll
     for (int i = 0; i < words; i += THREADS) {
       const int down = i / row_words, right = i % row_words * WORD;
@@ -62,7 +78,7 @@ class TileCopies {
       const auto* from = next_ + down * ld_ + right;
 #pragma unroll
       for (int tile = 0; tile < TILES; ++tile) {
-        auto* place = ALONG_K ? &to[tile]->elements[col][row] : &to[tile]->elements[row][col];
+        auto* place = ALONG_K ? to[tile]->at(row, col) : to[tile]->at(col, row);
         copy_word<AT_EDGE>(place, from + tile * tile_distance(), row, col, depth - tile * BK);
       }
     }
@@ -73,7 +89,8 @@ class TileCopies {
   __device__ __forceinline__ void copy_word(Scalar::storage* to, const Scalar::storage* from, int row, int col,
                                             int depth) const {
     if constexpr (AT_EDGE) {
-      const int there = ALONG_K ? row < width_ && col < depth : row < depth ? min(max(width_ - col, 0), WORD) : 0;
+      const int line = ALONG_K ? width_ - row : depth - row, rest = ALONG_K ? depth - col : width_ - col;
+      const int there = WORD == 1 ? line > 0 && rest > 0 : line > 0 ? min(max(rest, 0), WORD) : 0;
       cp_async_zfill<WORD * sizeof(Scalar::storage)>(to, from, there * int{sizeof(Scalar::storage)});
     } else {
       cp_async<WORD * sizeof(Scalar::storage)>(to, from);
