@@ -24,11 +24,11 @@ stand in the queue that shared-memory reads go through as well. TMA has a way of
 shared memory, one thread names the box, and the next tile's FMAs begin.""",
         prediction="""\
 4096×4096×32 writes 64 MiB, 16 to 20 µs at the rate at which the H200 writes, and its FMAs take 19. Ordinary tiles take
-33, about the sum; cuBLAS 48. Overlapped, with a beginning and an end: 27 µs, 1.8 of cuBLAS. For k = 64 the FMAs take 38:
-44 µs, 1.6. For k = 16 writing is all: 23 µs, 1.6, no better than rung 18.""",
+33, about the sum; cuBLAS 48. Overlapped, with a beginning and an end: 27 µs, 1.8 of cuBLAS. For k = 64 the FMAs take
+38: 44 µs, 1.6. For k = 16 writing is all: 23 µs, 1.6, no better than rung 18.""",
         cost="""\
-An outbox as large as the tile, so one CTA an SM and a shorter ring. An architecture with TMA, and D in rows of 16 bytes;
-others are written as before.""",
+An outbox as large as the tile, so one CTA an SM and a shorter ring. An architecture with TMA, and D in rows of 16
+bytes; others are written as before.""",
         expires="From a k of a few hundred on stores are a small part of the time, and the last wave a larger one.",
     ),
     params=(
