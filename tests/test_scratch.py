@@ -76,12 +76,12 @@ STREAM_K = rung_config(
 )
 
 
-@pytest.mark.parametrize("ctas", [1, 2, 3, 5, 8, 17])
+@pytest.mark.parametrize("ctas", [1, 2, 3, 5, 8, 17, 27])
 def test_stream_k_computes_every_step_once_however_many_ctas_share_them(ctas):
     """Tiles in one part and in many; few, most and nearly all of a wave over; k of no step and of part of one."""
     with EmulatorBackend(workers=ctas, schedule="random", seed=ctas) as backend:
         run = emulator_run(STREAM_K, backend)
-        for m, n, k in ((40, 33, 600), (190, 190, 200), (130, 65, 17), (64, 576, 128), (250, 250, 65), (70, 40, 0)):
+        for m, n, k in ((40, 33, 900), (190, 190, 200), (130, 65, 17), (64, 576, 128), (250, 250, 65), (70, 40, 0)):
             problem = Problem(m=m, n=n, k=k, beta=1.0)
             operands = make_operands(problem, "integer")
             for _ in range(2):

@@ -129,9 +129,9 @@ def calibration_for(arch: ArchSpec, sm_count: int, card: str | None = None) -> C
 
 
 def shape_class(problem: Problem) -> str:
-    """The class in which a measured ratio stands for others: layout, alignment, and sizes to half a power of two."""
+    """The class in which a measured ratio stands for others: layout, alignment, sizes to quarters of a power of two."""
     sizes = ",".join(
-        str(round(2 * math.log2(size)) if size else -1) for size in (problem.m, problem.n, problem.k, problem.batch)
+        str(round(4 * math.log2(size)) if size else -1) for size in (problem.m, problem.n, problem.k, problem.batch)
     )
     return f"{problem.layout} {'aligned' if _is_aligned(problem) else 'unaligned'} {sizes}"
 

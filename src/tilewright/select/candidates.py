@@ -43,17 +43,23 @@ class Candidate:
 
     def may_take(self, problem: Problem, names: Mapping[str, int]) -> bool:
         """Whether kind and quick rules let the problem pass; `refusal` has the last word, and the reasons."""
-        known = {**self.traits.constants, **names}
+        known = {**self.config.constants, **names}
         try:
             passes = all(rule.evaluate(known) for rule in self.rules)
         except ExpressionError:  # what an earlier rule that isn't quick would have stopped
             return True
         return passes and not self.config.rung.requires.refusal(problem.kind)
 
-    def expected(self, problem: Problem, names: Mapping[str, int], calibration: Calibration) -> Terms:
+    def expected(
+        self,
+        problem: Problem,
+        names: Mapping[str, int],
+        calibration: Calibration,
+        through_dram_us: float | None = None,
+    ) -> Terms:
         """What the model expects of it for a problem that it takes; `names` are `names_of` the problem."""
         pieces = pieces_of(self.config, self.traits, problem, names)
-        return predict(self.traits, pieces, self.constants, problem, calibration.rates)
+        return predict(self.traits, pieces, self.constants, problem, calibration.rates, through_dram_us)
 
 
 @cache
@@ -82,7 +88,7 @@ def written_down() -> tuple[Config, ...]:
 def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
     """The candidates for products of an element type on an architecture, in the ladder's order."""
     learned = calibration.of(dtype)
-    configs = written_down() if learned is None else (*written_down(), *_calibrated(learned))
+    configs = written_down() if learned is None else (*written_down(), *_found_fastest(learned))
     return tuple(
         _candidate(config, arch, learned)
         for config in dict.fromkeys(configs)
@@ -107,10 +113,12 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
     return ""
 
 
-def _calibrated(learned: Learned) -> list[Config]:
-    """The configs that were measured and that today's declarations still allow."""
+def _found_fastest(learned: Learned) -> list[Config]:
+    """The configs that were measured fastest for some class of shapes and that today's declarations still allow."""
     found = []
     for known in learned.configs:
+        if not known.fastest:
+            continue
         rung = all_rungs().get(known.rung)
         if rung is None:
             continue

@@ -17,7 +17,7 @@ from tilewright.select.calibration import Calibration, calibration_for, shape_cl
 from tilewright.select.candidates import Candidate, candidates_for, refusal
 from tilewright.select.library import faster_in_class, faster_than_tuned
 from tilewright.select.mode import OFF, autotune_mode
-from tilewright.select.model import Terms
+from tilewright.select.model import Terms, memory_us
 from tilewright.select.stored import State, store_state, tuned
 from tilewright.select.traits import names_of
 
@@ -110,7 +110,10 @@ def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, mos
     """
     candidates = candidates_for(arch, problem.dtype, calibration)
     names = names_of(problem, calibration.rates.sm_count)
-    expected = [Estimate(each, each.expected(problem, names, calibration)) for each in reversed(candidates)]
+    through_dram_us = memory_us(problem, calibration.rates)
+    expected = [
+        Estimate(each, each.expected(problem, names, calibration, through_dram_us)) for each in reversed(candidates)
+    ]
     found: list[Estimate] = []
     for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):
         if most is not None and len(found) == most:

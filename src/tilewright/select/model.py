@@ -80,8 +80,17 @@ def _parts(traits: Traits, pieces: Pieces, sms: int) -> float:
     return 1 + sms / dealt if over else 1
 
 
-def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Problem, rates: Rates) -> Terms:
-    """What to expect of a config with these traits for a problem in these pieces."""
+def predict(
+    traits: Traits,
+    pieces: Pieces,
+    constants: Constants,
+    problem: Problem,
+    rates: Rates,
+    through_dram_us: float | None = None,
+) -> Terms:
+    """What to expect of a config with these traits for a problem in these pieces; its `memory_us`, where known."""
+    if through_dram_us is None:
+        through_dram_us = memory_us(problem, rates)
     sms, element_bytes = rates.sm_count, ITEMSIZE_BYTES[problem.dtype]
     compute_us = traits.flop / rates.flops_per_us[problem.dtype]
     shared_us = traits.shared_elements * element_bytes / rates.shared_per_us
@@ -108,7 +117,6 @@ def predict(traits: Traits, pieces: Pieces, constants: Constants, problem: Probl
     epilogue_us = on_busiest * out_bytes * sms * constants.epilogue / rates.l2_per_us
     fill_us = constants.fill_us * (1 if traits.persistent else waves)
     in_sms_us = fill_us + steps * step_us + epilogue_us
-    through_dram_us = memory_us(problem, rates)
     both_us = (in_sms_us**OVERLAP + through_dram_us**OVERLAP) ** (1.0 / OVERLAP)
     parts = _parts(traits, pieces, sms)
     reduction_us = 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from tilewright.arch import ArchSpec, occupancy
@@ -28,8 +29,8 @@ class Traits:
     """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
     A `persistent` kernel's CTAs take tiles in turn; where it also `deals` they share out the steps of the last ones.
-    `constants` are what `grid`, the launch's, and SPLIT_K are computed with, beside the problem's own names, and where
-    that is `by_problem` what the rung derives from these.
+    `constants` are what `grid`, the launch's dimensions that aren't 1, and slices are computed with, beside the
+    problem's own names, and where that is `by_problem` what the rung derives from these.
     """
 
     rows: int
@@ -42,7 +43,7 @@ class Traits:
     ctas_per_sm: int
     persistent: bool
     deals: bool
-    grid: tuple[Expr, Expr, Expr]
+    grid: tuple[Expr, ...]
     constants: Mapping[str, int]
     by_problem: bool
 
@@ -55,8 +56,10 @@ class Traits:
 def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
     """The traits of `config` on an architecture that takes it; CTAs an SM are guessed where they aren't known."""
     rows, cols, k_step = config.tile
-    declared, scope, grid = config.rung.accesses, config.scope, config.rung.launch.grid
+    declared, scope = config.rung.accesses, config.scope
+    grid = tuple(expr for expr in config.rung.launch.grid if expr.text != "1")
     chosen = {item.name for item in config.rung.from_problem}
+    named = {SPLIT, GROUP}.union(*(expr.names for expr in grid))
     return Traits(
         rows=rows,
         cols=cols,
@@ -69,8 +72,8 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         persistent=config.rung.launch.persistent,
         deals=config.rung.launch.persistent and config.rung.scratch is not None,
         grid=grid,
-        constants=config.constants,
-        by_problem=not chosen.isdisjoint({SPLIT}.union(*(expr.names for expr in grid))),
+        constants={name: value for name, value in config.constants.items() if name in named},
+        by_problem=not chosen.isdisjoint(named),
     )
 
 
@@ -86,15 +89,14 @@ def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[s
 
     Of a problem that the config doesn't take some number, at least 1.
     """
-    known = {**traits.constants, **names}
+    known = {**names, **traits.constants}
     if traits.by_problem:
         known.update(config.problem_scope(problem))
     split = known.get(SPLIT, 1)
     if traits.persistent:
         return Pieces(-(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch * split, split)
-    x, y, z = traits.grid
     try:
-        ctas = x.evaluate(known) * y.evaluate(known) * z.evaluate(known)
+        ctas = prod(expr.evaluate(known) for expr in traits.grid)
     except ExpressionError:  # beyond 64 bits, so beyond any launch
         ctas = INT64_MAX
     return Pieces(max(ctas, 1), split)

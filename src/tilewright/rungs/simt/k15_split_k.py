@@ -29,8 +29,8 @@ added within a cluster: 1.10 of cuBLAS. The workspace is 8 MiB there, written an
 beside some fifty. At 4096³ nothing is gained and the workspace costs.""",
         cost="""\
 Sums written and read once more, a counter a tile, memory that somebody must provide. A tile is done when its slowest
-slice is, and the last CTA adds up alone. It reads no faster than one SM does, some 20 µs for 128 slices of 64×64: so more
-than 16 are added in groups, and then the groups.""",
+slice is, and the last CTA adds up alone. It reads no faster than one SM does, some 20 µs for 128 slices of 64×64: so
+more than 16 are added in groups, and then the groups.""",
         expires="""\
 Whole slices divide evenly only by chance. Dealing out steps along k to as many CTAs as there are SMs fills the last
 wave for any size.""",

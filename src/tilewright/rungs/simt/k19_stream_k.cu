@@ -11,7 +11,7 @@
 #include "tilewright/stage_ring.cuh"
 #include "tilewright/stream_k.cuh"
 
-constexpr int GROUP = 8;  // parts of a tile that one CTA adds up, where there are more
+constexpr int GROUP = 8, MOST_AT_ONCE = 24;  // parts of a tile that one CTA adds up: more are parted in groups
 
 struct Shared {
   StageRing ring;
@@ -26,7 +26,7 @@ __device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, 
   const PartialSums<MATH_THREADS, TM * TN> partial(args, threadIdx.x);
   const StreamPlan& plan = shared.plan;
   const int index = tile - plan.whole, first = plan.first_cta(index), parts = plan.last_cta(index) - first + 1;
-  const int mine = blockIdx.x - first, stride = parts > GROUP ? GROUP : 1;
+  const int mine = blockIdx.x - first, stride = parts > MOST_AT_ONCE ? GROUP : 1;
   const auto slot = [&](int part) { return plan.slot(index, first + part); };
   const auto sync = [] { barrier_sync(1, MATH_THREADS); };
 

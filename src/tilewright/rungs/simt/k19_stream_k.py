@@ -20,8 +20,8 @@ on timing.""",
 partial sums, some 30 MB through the L2: 1.05 of cuBLAS becomes 1.07 to 1.08. At 1024³, 32 tiles for 132 SMs, one CTA a
 tile reaches 0.35 and cutting each in four should beat slices of whole CTAs: 1.1.""",
         cost="""\
-A workspace of two tiles a CTA, a flag a tile, and the time in which one CTA adds up the parts of a tile, more than eight
-of them in groups. A config gives other bits on a card of another size.""",
+A workspace of two tiles a CTA, a flag a tile, and the time in which one CTA adds up the parts of a tile, more than 24
+in groups of eight. A config gives other bits on a card of another size.""",
         expires="""\
 Issue slots, register ports and power are what is left. Power is the same for every kernel that does the same FMAs.""",
     ),

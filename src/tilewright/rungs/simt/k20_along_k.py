@@ -16,7 +16,8 @@ from tilewright.declare import (
 from tilewright.rungs.simt.k13_multistage import aligned, whole_copies
 from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, flags
 
-LARGE, SMALL = "(m + LARGE_IS_B * (n - m))", "(n + LARGE_IS_B * (m - n))"
+IS_B = "(transposed_b and (transposed_a or n >= m))"
+LARGE, SMALL = f"(m + {IS_B} * (n - m))", f"(n + {IS_B} * (m - n))"
 TILES = f"ceil_div({LARGE}, BN) * ceil_div({SMALL}, BM) * batch"
 
 RUNG = Rung(
@@ -61,7 +62,7 @@ of sixteen bytes each, so often from one register bank: a kernel that is bound b
         derived("TRANSPOSED_B", "transposed_b", "whether B is stored n by k"),
         derived(
             "LARGE_IS_B",
-            "transposed_b and (transposed_a or n >= m)",
+            IS_B,
             "whether B's columns are the large operand's rows; else A's rows are",
         ),
         derived(

@@ -83,9 +83,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   const ThreadPlace place(threadIdx.x);
   ThreadFragments fragments[2];
   mbarrier_wait(&ring.full[0], 0);
-  // Half of the warps, one of each scheduler's two, start a step behind and stay so: results of one half are put into
-  // outboxes while the other half multiplies.
-  if (steps > 0 && threadIdx.x >= MATH_THREADS / 2) mbarrier_wait(&ring.full[2], 0);
   if (steps > 0) load_first(fragments, ring, place);
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
     ThreadSums sums = {};
