@@ -13,7 +13,7 @@ from tilewright.lab.picture import draw_tiles
 from tilewright.lab.verifying import emulator_settings, sweep
 from tilewright.record import RECORDS_DIR, load_records
 from tilewright.report.lessons import ladder_document
-from tilewright.report.tables import ladder_tables, suite_tables
+from tilewright.report.tables import ladder_tables, suite_means, suite_tables
 from tilewright.verify import Verdict
 
 ROOT = Path(__file__).parent.parent
@@ -42,9 +42,11 @@ def test_the_readmes_tables_are_the_records():
 
 
 def test_the_suites_tables_are_the_records():
-    text = (ROOT / "docs" / "selecting.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"<!-- suites -->\n(.*)\n<!-- /suites -->", text, re.DOTALL)
-    assert shown == suite_tables(load_records(RECORDS_DIR / "suites"))
+    text = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
+    records = load_records(RECORDS_DIR / "suites")
+    for name, table in (("means", suite_means), ("suites", suite_tables)):
+        (shown,) = re.findall(rf"<!-- {name} -->\n(.*)\n<!-- /{name} -->", text, re.DOTALL)
+        assert shown == table(records)
 
 
 def test_the_ladder_document_is_what_declarations_and_records_say():

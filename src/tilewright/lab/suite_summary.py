@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,13 +53,17 @@ def _median(row: Row) -> float:
 
 def class_means(record: Record) -> list[ClassMean]:
     """Every class in the suite's order, and all of them together last where there are several."""
-    rows = [row for row in chosen_rows(record) if row.ratio_to_baseline is not None and row.time_us is not None]
+    return means_of(chosen_rows(record), _regrets(record.rows))
+
+
+def means_of(shapes: Iterable[Row], regrets: Mapping[str, float] | None = None) -> list[ClassMean]:
+    """The same of rows, one for each shape that counts."""
+    rows = [row for row in shapes if row.ratio_to_baseline is not None and row.time_us is not None]
     names = list(dict.fromkeys(row.shape_class or "" for row in rows))
     grouped = [(name, [row for row in rows if row.shape_class == name]) for name in names]
     if len(names) > 1:
         grouped.append(("all", rows))
-    regrets = _regrets(record.rows)
-    return [_mean(name, members, regrets) for name, members in grouped]
+    return [_mean(name, members, regrets or {}) for name, members in grouped]
 
 
 def worst(record: Record, most: int = WORST) -> list[Row]:
@@ -83,7 +87,7 @@ def summary(record: Record) -> dict[str, Any]:
     return {"means": [asdict(mean) for mean in class_means(record)], "worst": told}
 
 
-def _mean(name: str, rows: Sequence[Row], regrets: dict[str, float]) -> ClassMean:
+def _mean(name: str, rows: Sequence[Row], regrets: Mapping[str, float]) -> ClassMean:
     ratios = [row.ratio_to_baseline.median for row in rows if row.ratio_to_baseline is not None]
     floors = [row.floor_us["both"] / row.time_us for row in rows if row.floor_us and row.time_us]
     found = [regrets[key] for row in rows if (key := _key(row)) in regrets]

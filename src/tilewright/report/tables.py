@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
-from tilewright.lab.suite_summary import best_rows
+from tilewright.lab.suite_summary import best_rows, chosen_rows, means_of
 from tilewright.measure.modes import STEADY
 from tilewright.record import Record, Row, compute_ceiling
 
@@ -97,10 +97,32 @@ def suite_table(record: Record) -> str:
     return "\n".join([*lines, "", taken])
 
 
+def suite_means(records: Iterable[Record]) -> str:
+    """The means of every suite by class: of the fastest own kernels where all were tried, else of what was chosen."""
+    lines = [
+        "| suite | kernels | class | shapes | % of cuBLAS, geometric mean | lowest | floor, % of time | commit |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+    parts: dict[tuple[str, str, str], list[Row]] = {}
+    for record in records:
+        about = record.about or {}
+        if record.command != "bench":
+            continue
+        every = bool(about.get("every"))
+        kernels = "own, the fastest" if every else "own, as chosen" if about.get("own") else "as the library chooses"
+        key = (about.get("suite", ""), kernels, record.environment["commit"])
+        parts.setdefault(key, []).extend(best_rows(record) if every else chosen_rows(record))
+    for (suite, kernels, commit), rows in parts.items():
+        for mean in means_of(rows):
+            figures = (percent(mean.mean), percent(mean.lowest), percent(mean.of_floor))
+            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, f'`{commit}`'))} |")
+    return "\n".join(lines)
+
+
 def suite_tables(records: Iterable[Record]) -> str:
     """Every record of a suite in which all candidates were tried."""
     suites = (record for record in records if record.command == "bench" and (record.about or {}).get("every"))
-    return "\n\n".join(map(suite_table, suites))
+    return "\n\n".join(f"### {(record.about or {}).get('suite', '')}\n\n{suite_table(record)}" for record in suites)
 
 
 def ceilings_table(record: Record) -> str:
