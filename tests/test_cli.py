@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tilewright.arch import ARCHS
 from tilewright.cli import app
 from tilewright.compile import host
-from tilewright.declare import all_rungs, enumerate_configs
+from tilewright.declare import all_rungs, enumerate_configs, rung_config
 from tilewright.errors import Missing
 from tilewright.lab import ladder as ladder_module
 from tilewright.record import Row
@@ -286,8 +286,13 @@ def test_inspect_tabulates_every_rung_on_every_architecture():
     rows = json.loads(call("inspect", "all", "--arch", "all", "--json").stdout)["rows"]
     assert len(rows) == len(all_rungs()) * len(ARCHS)
     for row in rows:
-        has_features = all_rungs()[row["rung"]].requires.features <= ARCHS[row["arch"]].features
-        assert row["registers"] > 0 if has_features else row["failure"] == "Unsupported"
+        rung, arch = all_rungs()[row["rung"]], ARCHS[row["arch"]]
+        if not rung.requires.features <= arch.features:
+            assert row["failure"] == "Unsupported"
+        elif not rung_config(rung).fits(arch):
+            assert row["failure"] == "InvalidConfig"
+        else:
+            assert row["registers"] > 0
 
 
 def test_a_config_that_an_architecture_or_the_registers_refuse_is_a_note_below_the_table():

@@ -30,6 +30,7 @@ FULL = Problem(m=250, n=254, k=258, beta=0.5, epilogue=Epilogue(("bias", "relu")
         pytest.param(rung, arch, id=f"{rung.name}-{arch.name}")
         for rung, arch in itertools.product(all_rungs().values(), ARCHS.values())
         if rung.requires.features <= arch.features
+        and rung_config(rung).fits(arch)
         and (rung.track == "tensor" or rung.number <= 12 or arch.name in ("sm_80", "sm_90a", "sm_120a"))
     ],
 )

@@ -124,10 +124,10 @@ def _print_warp_accesses(console: Console, accesses: list[WarpAccess]) -> None:
     if not accesses:
         return
     heading(console, "one warp's accesses", "its 32 lanes together, in bytes")
-    console.print(Text(f"  {'':<18}{'a lane':>8}{'distinct':>10}{'span':>10}", style="cyan"), soft_wrap=True)
+    console.print(Text(f"  {'':<21}{'a lane':>8}{'distinct':>10}{'span':>10}", style="cyan"), soft_wrap=True)
     for access in accesses:
         sizes = f"{access.lane_bytes:>8}{access.distinct_bytes:>10}{access.span_bytes:>10}"
-        line = f"  {access.name:<4}{access.kind:<14}{sizes}   {_cost(access)}"
+        line = f"  {access.name:<7}{access.kind:<14}{sizes}   {_cost(access)}"
         console.print(Text(line), soft_wrap=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from tilewright.arch import get_arch
@@ -31,9 +32,12 @@ def check_problems(config: Config, problem: Problem) -> list[Problem]:
     guarded = bool(config.problem_constants(problem)["GUARDED"])
     sizes = [guarded] if config.rung.unguarded_when is None or guarded else [False, True]
     set_of = partial(problem_set, kinds=[problem.kind], row_bytes=config.rung.requires.row_bytes)
+    rows, cols, depth = config.tile
+    either_way = (max(rows, cols), max(rows, cols), depth)  # whole tiles, too, where a layout turns them round
     chosen = []
     for odd in sizes:
-        problems = set_of(guarded=odd, tile=config.tile, stages=config.stages)
+        tiles = (config.tile, either_way)
+        problems = chain.from_iterable(set_of(guarded=odd, tile=tile, stages=config.stages) for tile in tiles)
         chosen.append(next(p for p in problems if bool(config.problem_constants(p)["GUARDED"]) == odd))
     return [replace(p, alpha=problem.alpha, beta=problem.beta, epilogue=problem.epilogue) for p in chosen]
 
