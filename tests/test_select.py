@@ -232,7 +232,9 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
 RATES = nominal_rates(get_card("H200"))
 GRID = all_rungs().find("k06").launch.grid
 TILE = {"BM": 128, "BN": 128}
-TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, GRID, TILE, by_problem=False)
+TRAITS = Traits(
+    128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, GRID, TILE, by_problem=False, flop=2 * 128 * 128 * 8
+)
 
 
 def pieces(traits, problem, split=1):
@@ -289,7 +291,23 @@ def test_pieces_are_the_launchs_ctas_and_a_persistent_kernels_tiles(query):
     grid = config.grid(problem, sm_count=SMS)
     traits = traits_of(config, H200)
     found = pieces_of(config, traits, problem, names_of(problem, SMS))
-    assert found == (tiles if traits.persistent else grid[0] * grid[1] * grid[2], 1)
+    assert found[:2] == (tiles if traits.persistent else grid[0] * grid[1] * grid[2], 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "alignment_bytes", "words"),
+    [("NN", 256, 128 + 256 // 4), ("TN", 256, 128 // 4 + 256 // 4), ("NT", 256, 128 + 256), ("TN", 4, 128 + 256)],
+)
+def test_copies_are_of_one_element_where_they_transpose_or_rows_are_not_aligned(layout, alignment_bytes, words):
+    config = rung_config(all_rungs().find("k13"))
+    problem = Problem(m=1000, n=3000, k=64, layout=layout, alignment_bytes=alignment_bytes)
+    traits = traits_of(config, H200)
+    for _ in range(2):  # counted, and remembered
+        assert pieces_of(config, traits, problem, names_of(problem, SMS)).copies == 8 * words
+    dearer = [
+        predict(traits, Pieces(10, 1, copies), Constants(), problem, RATES).mainloop_us for copies in (0, 8 * words)
+    ]
+    assert dearer[0] < dearer[1]
 
 
 def test_c_is_read_and_a_broadcast_operand_comes_once():

@@ -157,7 +157,8 @@ class Requires:
 class Accesses:
     """Element accesses of one CTA in one step of `k_step` along K, for `results` results.
 
-    `math_threads` are those that multiply, where others only copy for them; None is all of them.
+    `math_threads` are those that multiply, where others only copy for them; None is all of them. `copies` are the
+    asynchronous copies that threads make, each of a word; their widths may be the problem's choice.
     """
 
     k_step: Expr
@@ -166,6 +167,7 @@ class Accesses:
     shared_loads: Expr
     shared_stores: Expr
     math_threads: Expr | None = None
+    copies: Expr | None = None
 
 
 def accesses(
@@ -176,10 +178,12 @@ def accesses(
     shared_loads: str = "0",
     shared_stores: str = "0",
     math_threads: str | None = None,
+    copies: str | None = None,
 ) -> Accesses:
-    """`Accesses` from text; every count is in elements, loads and stores by all threads of the CTA."""
+    """`Accesses` from text; every count but that of copies is in elements, by all threads of the CTA."""
     counts = (Expr(k_step), Expr(results), Expr(global_loads), Expr(shared_loads), Expr(shared_stores))
-    return Accesses(*counts, math_threads=None if math_threads is None else Expr(math_threads))
+    threads, words = (None if text is None else Expr(text) for text in (math_threads, copies))
+    return Accesses(*counts, math_threads=threads, copies=words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,14 +247,7 @@ class Rung(Step):
                 self._require(expr, known, f"shared array {array.name}")
         for expr in self.launch.grid:
             self._require(expr, sizes | {"sm_count"}, "launch grid")
-        counts = self.accesses
-        fixed: Iterable[Expr] = (
-            *(*self.launch.block, *self.launch.cluster),
-            *(counts.k_step, counts.results, counts.global_loads, counts.shared_loads, counts.shared_stores),
-            *(() if counts.math_threads is None else (counts.math_threads,)),
-        )
-        for expr in fixed:
-            self._require(expr, known, "launch block, cluster or accesses")
+        self._check_accesses(known, sizes)
         for access in self.footprints:
             in_offset = (sizes if access.is_global else known) | LANE_NAMES
             self._require(access.offset, in_offset, f"footprint {access.name}")
@@ -259,6 +256,18 @@ class Rung(Step):
             self._require(self.unguarded_when, sizes, "unguarded_when")
         self._check_tensor_maps(sizes)
         self._check_scratch(sizes)
+
+    def _check_accesses(self, known: set[str], sizes: set[str]) -> None:
+        counts = self.accesses
+        fixed: Iterable[Expr | None] = (
+            *(*self.launch.block, *self.launch.cluster, counts.k_step, counts.results),
+            *(counts.global_loads, counts.shared_loads, counts.shared_stores, counts.math_threads),
+        )
+        for expr in fixed:
+            if expr is not None:
+                self._require(expr, known, "launch block, cluster or accesses")
+        if counts.copies is not None:
+            self._require(counts.copies, sizes, "copies")
 
     def _check_tensor_maps(self, known: set[str]) -> None:
         mapped = [item.operand for item in self.tensor_maps]

@@ -27,7 +27,7 @@ from tilewright.select.model import Constants
 from tilewright.select.rates import Rates
 from tilewright.select.samples import Sample, card_of, problem_of, rates_of, samples_of
 
-SHARED = ("latency_us", "fill_us", "epilogue", "alone")
+SHARED = ("latency_us", "fill_us", "epilogue", "alone", "copy_ns")
 """The constants that a rung's configs have in common."""
 PRIOR_WEIGHT = 0.3
 """How much a departure from the usual constants counts beside one row's error: for rungs with few rows."""

@@ -21,7 +21,7 @@ from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.select.model import Constants
 from tilewright.select.rates import Rates, card_like, nominal_rates
 
-SCHEMA = "tilewright-calibration/1"
+SCHEMA = "tilewright-calibration/2"
 FOLDER = Path(__file__).resolve().parent / "calibration"
 LIKE = {"float16": "bfloat16"}
 """Element types that run like another one, whose constants stand for their own."""

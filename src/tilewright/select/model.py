@@ -29,6 +29,7 @@ class Constants:
     for memory with nothing else under way, `fill_us` what a CTA takes before its first product, `epilogue` how many
     times the results' bytes take their time through the L2. `alone` is how many times its share of the SM's time a CTA
     takes for a step where others would fit beside it and none is there: its warps are too few to keep the pipes busy.
+    `copy_ns` is what one thread's asynchronous copy, of whatever width, adds to that: issue slots and addresses.
     """
 
     efficiency: float = 0.8
@@ -36,6 +37,7 @@ class Constants:
     fill_us: float = 1.5
     epilogue: float = 1.0
     alone: float = 1.2
+    copy_ns: float = 0.06
 
 
 class Terms(NamedTuple):
@@ -97,7 +99,7 @@ def predict(
     l2_us = traits.global_elements * element_bytes / rates.l2_per_us
     pipe_us = max(compute_us, shared_us, l2_us)
     bound = "compute" if pipe_us == compute_us else "shared" if pipe_us == shared_us else "L2"
-    work_us = pipe_us * sms / constants.efficiency
+    work_us = (pipe_us * sms + pieces.copies * constants.copy_ns * 1e-3) / constants.efficiency
     split = pieces.split
     slice_k = -(-problem.k // split)
     steps = -(-slice_k // traits.k_step)

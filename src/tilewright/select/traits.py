@@ -6,7 +6,7 @@ Counted once for each config from its declaration; nothing is compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ from tilewright.arch import ArchSpec, occupancy
 from tilewright.declare import Config, Expr
 from tilewright.declare.expr import INT64_MAX, ExpressionError
 from tilewright.errors import InvalidConfig
-from tilewright.problem import Problem
+from tilewright.problem import LAYOUTS, Problem
 
 SPLIT = "SPLIT_K"
 """The constant that says in how many slices along K a kernel computes, each added up with the others at the end."""
+STORED = "stored"
+"""Beside a problem's names: how its operands are stored, as one number."""
 GROUP = "SLICE_GROUP"
 """The constant that says how many slices one CTA adds up, where there are more."""
 OTHER_REGISTERS = 64
@@ -26,7 +28,7 @@ OTHER_REGISTERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
+    """One CTA's work: results, elements and FLOPs of a step along K; how many CTAs fit an SM, and how many there are.
 
     A `persistent` kernel's CTAs take tiles in turn; where it also `deals` they share out the steps of the last ones.
     `constants` are what `grid`, the launch's dimensions that aren't 1, and slices are computed with, beside the
@@ -46,11 +48,8 @@ class Traits:
     grid: tuple[Expr, ...]
     constants: Mapping[str, int]
     by_problem: bool
-
-    @property
-    def flop(self) -> int:
-        """Of a step."""
-        return 2 * self.results * self.k_step
+    flop: int
+    copied: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
@@ -60,12 +59,13 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
     grid = tuple(expr for expr in config.rung.launch.grid if expr.text != "1")
     chosen = {item.name for item in config.rung.from_problem}
     named = {SPLIT, GROUP}.union(*(expr.names for expr in grid))
+    results = declared.results.evaluate(scope)
     return Traits(
         rows=rows,
         cols=cols,
         k_step=k_step,
         stages=config.stages,
-        results=declared.results.evaluate(scope),
+        results=results,
         global_elements=declared.global_loads.evaluate(scope),
         shared_elements=declared.shared_loads.evaluate(scope),
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
@@ -74,14 +74,16 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         grid=grid,
         constants={name: value for name, value in config.constants.items() if name in named},
         by_problem=not chosen.isdisjoint(named),
+        flop=2 * results * k_step,
     )
 
 
 class Pieces(NamedTuple):
-    """How a problem is shared out: CTAs' worth of work, slices counted, and slices along K."""
+    """How a problem is shared out: CTAs' worth of work, slices counted, slices along K, copies in a CTA's step."""
 
     ctas: int
     split: int
+    copies: int = 0
 
 
 def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[str, int]) -> Pieces:
@@ -94,17 +96,37 @@ def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[s
         known.update(config.problem_scope(problem))
     split = known.get(SPLIT, 1)
     if traits.persistent:
-        return Pieces(-(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch * split, split)
+        tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
+        return Pieces(tiles * split, split, _copies(config, traits, problem, names))
     try:
         ctas = prod(expr.evaluate(known) for expr in traits.grid)
     except ExpressionError:  # beyond 64 bits, so beyond any launch
         ctas = INT64_MAX
-    return Pieces(max(ctas, 1), split)
+    return Pieces(max(ctas, 1), split, _copies(config, traits, problem, names))
+
+
+def _copies(config: Config, traits: Traits, problem: Problem, names: Mapping[str, int]) -> int:
+    """The copies of a step, whose widths depend on layout and alignment; counted once for each of these."""
+    counted = config.rung.accesses.copies
+    if counted is None:
+        return 0
+    found = traits.copied.get(names[STORED])
+    if found is None:
+        found = traits.copied[names[STORED]] = counted.evaluate(config.problem_scope(problem))
+    return found
 
 
 def names_of(problem: Problem, sm_count: int) -> dict[str, int]:
-    """What grids may name of a problem and a card."""
-    return {**problem.names(), "sm_count": sm_count}
+    """What grids may name of a problem and a card, and by STORED a number for what widths of copies depend on."""
+    flags = (
+        problem.n >= problem.m,
+        *(x % 4 == 0 for x in (problem.lda, problem.ldb)),
+        problem.alignment_bytes % 16 == 0,
+    )
+    stored = LAYOUTS.index(problem.layout)
+    for flag in flags:
+        stored = 2 * stored + flag
+    return {**problem.names(), "sm_count": sm_count, STORED: stored}
 
 
 def _guessed_ctas(config: Config, arch: ArchSpec) -> int:

@@ -130,6 +130,7 @@ it.""",
         global_loads="BK * (BM + BN)",
         shared_loads="NUM_THREADS * BK * (TM + TN)",
         shared_stores="BK * (BM + BN)",
+        copies="BK * (BM // WORD_A + BN // WORD_B)",
     ),
     unguarded_when=Expr("m % BM == 0 and n % BN == 0 and k % BK == 0"),
     footprints=(

@@ -106,6 +106,7 @@ of sixteen bytes each, so often from one register bank: a kernel that is bound b
         global_loads="BK * (BM + BN)",
         shared_loads="NUM_THREADS * BK * (TM + TN)",
         shared_stores="BK * (BM + BN)",
+        copies="BK * (BN // WORD_LARGE + BM // WORD_SMALL)",
     ),
     unguarded_when=Expr(f"{LARGE} % BN == 0 and {SMALL} % BM == 0 and k % BK == 0"),
     footprints=(
