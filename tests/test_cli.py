@@ -223,7 +223,7 @@ def test_inspect_explains_a_kernel_by_its_instructions_its_warps_and_its_rooflin
     for words in (
         "k08_warp_tile on sm_120a",
         "one trip is one K-tile of 16",
-        "As  shared store         4       128      6176   8 banks, 4-way conflict, 4 wavefronts",
+        "As     shared store         4       128      6176   8 banks, 4-way conflict, 4 wavefronts",
         "6.71 ms for 6.44 GB requested",
         "published for such a card, 29.4 TFLOP/s",
         "143.4% of the memory bound, which is no bound here",

@@ -44,6 +44,7 @@ def test_the_readmes_tables_are_the_records():
 def test_the_suites_tables_are_the_records():
     text = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
     records = load_records(RECORDS_DIR / "suites")
+    assert section("means") == suite_means(records)
     for name, table in (("means", suite_means), ("suites", suite_tables)):
         (shown,) = re.findall(rf"<!-- {name} -->\n(.*)\n<!-- /{name} -->", text, re.DOTALL)
         assert shown == table(records)
