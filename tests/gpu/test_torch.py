@@ -167,6 +167,8 @@ def test_the_drop_in_layer_shares_the_parameters_and_computes_the_same(bias, our
         assert torch.equal(layer(x), theirs(x))
     layer(integers(4, 16)).sum().backward()
     assert theirs.weight.grad is not None
+    own = ours.Linear.from_linear(theirs, kernels="own")
+    assert own.kernels == "own" and torch.equal(own(integers(4, 16) * 0 + 1), theirs(torch.ones(4, 16, device="cuda")))
     made = ours.Linear(16, 32, bias=bias, device="cuda")
     made.load_state_dict(theirs.state_dict())
     assert torch.equal(made(integers(8, 16) * 0 + 1), theirs(torch.ones(8, 16, device="cuda")))
