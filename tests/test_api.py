@@ -1,6 +1,7 @@
 """The library call on NumPy arrays, through the emulator. Tests of a case known from bug reports begin with its id."""
 
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -423,7 +424,7 @@ def test_arrays_of_the_host_need_a_gpu_or_the_emulator_by_name():
         (lambda x: gemm(x, x, alpha=1e39), r"alpha=1e\+39: overflows float32"),
         (lambda x: gemm(x, x, bias=x), r"bias is \(4, 4\): must be \(4,\)"),
         (lambda x: gemm(x, x, epilogue="bias"), "adds a bias; pass bias="),
-        (lambda x: gemm(x, x, epilogue="gelu"), "epilogue='gelu': no such epilogue"),
+        (lambda x: gemm(x, x, epilogue="dgelu"), "epilogue='dgelu': no such epilogue"),
         (lambda x: gemm(x, x, bias=x[0], epilogue="default"), "this epilogue adds none"),
         (lambda x: matmul(x, x, compute_type="tf32x3"), "for which there is no rung"),
         (lambda x: matmul(x, x, compute_type="CUBLAS_COMPUTE_16F"), "sums in float16, for which there is no rung"),
@@ -471,3 +472,29 @@ def test_epilogues_by_cublaslts_names(options, wanted):
     for out in (None, np.zeros((5, 6), np.float32), np.zeros((5, 6), np.float32, order="F")):
         got = gemm(a, b, out=out, **options, **({"bias": bias} if uses_bias else {}))
         assert np.array_equal(got, wanted(a @ b, bias))
+
+
+def gelu_by_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("GELU", gelu_by_tanh),
+        ("CUBLASLT_EPILOGUE_GELU_BIAS", gelu_by_tanh),
+        ("silu", lambda x: x / (1 + np.exp(-x))),
+        ("silu_bias", lambda x: x / (1 + np.exp(-x))),
+    ],
+)
+def test_activations_are_right_from_large_to_small(name, of):
+    """A column of values, each to a few units in the last place of what goes in; NaN stays, and nothing overflows."""
+    x = np.concatenate([np.linspace(-60, 60, 241), [1e-30, -1e-30, 0.0, 3e4, -3e4, 1e30]]).astype(np.float32)
+    one = np.ones((1, 1), np.float32)
+    bias = np.float32([0.25]) if "BIAS" in name.upper() else None
+    got = gemm(x[:, None], one, epilogue=name, bias=bias)[:, 0]
+    before = x.astype(np.float64) + (0.0 if bias is None else 0.25)
+    with np.errstate(over="ignore"):
+        assert np.all(np.abs(got - of(before)) <= 8 * 2.0**-24 * np.abs(before))
+    assert np.isnan(gemm(np.float32([[np.nan]]), one, epilogue=name, bias=bias)).all()
+    assert gemm(np.float32([[np.inf]]), one, epilogue=name, bias=bias) == np.inf

@@ -1,14 +1,17 @@
 """Every rung that ships, in the emulator: every layer, every schedule, both placements, several configs."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tilewright.arch import get_arch
+from tilewright.compile.nvrtc import compile_cubin
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.epilogue import Epilogue
-from tilewright.errors import InvalidProblem
+from tilewright.errors import InvalidProblem, WrongResult
 from tilewright.facts.counts import counts
 from tilewright.lab.verifying import emulator_run, emulator_settings, problems_for, sweep
 from tilewright.problem import Problem
@@ -126,3 +129,26 @@ def test_off_tile_sizes_are_refused_by_the_rung_without_guards_before_any_launch
     for fields in ({"m": 127}, {"n": 63}, {"k": 31}):
         with pytest.raises(InvalidProblem, match="has no guards"):
             config.require_problem(Problem(**{"m": 128, "n": 64, "k": 32, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("query", "ops", "others"),
+    [
+        ("k01", ("bias", "gelu"), ("bias", "relu")),
+        ("k21", ("silu",), ("gelu",)),
+        ("t08", ("bias", "gelu"), ("bias", "silu")),
+    ],
+)
+def test_an_activation_that_rounds_is_within_its_bound_and_another_is_not(query, ops, others):
+    config = rung_config(all_rungs().find(query))
+    problem = Problem(m=128, n=256, k=32, alpha=0.05, epilogue=Epilogue(ops), **config.rung.requires.usual._asdict())
+    compile_cubin(kernel_source(config, problem), get_arch("sm_90a"))
+    with EmulatorBackend() as backend:
+        run = emulator_run(config, backend)
+        verify(run, [problem], layers=("integer", "bound")).raise_if_wrong()
+
+        def mistaken(asked, operands):
+            return run(replace(asked, epilogue=Epilogue(others)), operands)
+
+        with pytest.raises(WrongResult):
+            verify(mistaken, [problem], layers=("bound",)).raise_if_wrong()

@@ -174,6 +174,23 @@ def test_the_drop_in_layer_shares_the_parameters_and_computes_the_same(bias, our
     assert torch.equal(made(integers(8, 16) * 0 + 1), theirs(torch.ones(8, 16, device="cuda")))
 
 
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_activations_and_their_gradients_are_torchs(name, differentiated):
+    functional = torch.nn.functional
+    activation = functional.silu if name == "silu" else lambda x: functional.gelu(x, approximate="tanh")
+    shapes = ((33, 40), (24, 40), (24,))
+    inputs = [torch.randn(*shape, device="cuda", requires_grad=differentiated) for shape in shapes]
+    x, w, bias = inputs
+    got, wanted = tw.gemm(x, w.t(), bias=bias, epilogue=name), activation(functional.linear(x, w, bias))
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+    if differentiated:
+        for ours, theirs in zip(*(torch.autograd.grad(y.sum(), inputs) for y in (got, wanted)), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+        with pytest.raises(InvalidProblem, match=r"use tilewright\.gemm"):
+            torch.ops.tilewright.gemm(x, w.t(), None, bias, 1.0, None, f"{name}_bias")
+
+
 def test_a_step_of_training_is_captured_and_replayed(ours):
     layer = ours.Linear(16, 16, device="cuda")
     x, graph = integers(8, 16), torch.cuda.CUDAGraph()

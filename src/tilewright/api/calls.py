@@ -54,7 +54,8 @@ def gemm(
     multiplied on this CPU with `backend="emulator"`. What can't be used as it lies is copied; `Gemm(...).plan()` and
     the log at DEBUG say what and why. `c` broadcasts to the result, needs `beta`, and isn't read where that is 0; it
     may be `out`. `out` has the result's shape and may overlap an input, but then costs a copy. `bias` has one element
-    for each column. `epilogue` is cuBLASLt's name: 'bias', 'relu', 'relu_bias'. Sums are in float32.
+    for each column. `epilogue` is cuBLASLt's name: 'bias', 'relu', 'gelu' (by tanh), or 'silu', each
+    activation also as 'relu_bias' and so on. Sums are in float32.
 
     `compute_type` is 'ieee' (the default: float32 is float32) or 'tf32', by cuBLAS's names too. `stream` is a raw
     handle or a stream object, by default the framework's current stream, and the call returns once all is launched on

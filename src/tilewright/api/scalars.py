@@ -29,8 +29,12 @@ EPILOGUES: dict[str, tuple[str, ...]] = {
     "bias": ("bias",),
     "relu": ("relu",),
     "relu_bias": ("bias", "relu"),
+    "gelu": ("gelu",),
+    "gelu_bias": ("bias", "gelu"),
+    "silu": ("silu",),
+    "silu_bias": ("bias", "silu"),
 }
-"""cuBLASLt's names; its RELU_BIAS adds the bias first."""
+"""cuBLASLt's names, and SILU made like them. RELU_BIAS and its like add the bias first; GELU is that by tanh."""
 
 
 def operand_dtype(dtype: str, compute_type: str | None) -> str:
@@ -66,12 +70,14 @@ def epilogue_of(named: Any, *, has_bias: bool) -> Epilogue:
         if short not in EPILOGUES:
             raise InvalidProblem(f"epilogue={named!r}: no such epilogue; use one of {', '.join(EPILOGUES)}")
         epilogue = Epilogue(EPILOGUES[short])
-        if has_bias and epilogue.ops == ("relu",):
-            epilogue = Epilogue(EPILOGUES["relu_bias"])
+        if has_bias and f"{short}_bias" in EPILOGUES:
+            epilogue = Epilogue(EPILOGUES[f"{short}_bias"])
     if epilogue.needs_bias and not has_bias:
         raise InvalidProblem(f"epilogue={named!r}: adds a bias; pass bias=, one element for each column")
     if has_bias and not epilogue.needs_bias:
-        raise InvalidProblem(f"epilogue={named!r} with bias=: this epilogue adds none; use 'bias' or 'relu_bias'")
+        raise InvalidProblem(
+            f"epilogue={named!r} with bias=: this epilogue adds none; use 'bias', 'relu_bias' or the like"
+        )
     return epilogue
 
 

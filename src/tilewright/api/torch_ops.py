@@ -7,6 +7,7 @@ that is called itself takes its operands as they are.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,11 @@ from tilewright.errors import InvalidProblem
 
 CAST = (torch.float32, torch.float16, torch.bfloat16)
 """What autocast converts."""
+DIFFERENTIATED = {
+    "gelu": partial(torch.nn.functional.gelu, approximate="tanh"),
+    "silu": torch.nn.functional.silu,
+}
+"""Activations of which torch makes the gradient, from a product that stops before them."""
 _KINDS = 'str? compute_type=None, str kernels="all"'
 _SCALARS = f"float alpha=1.0, float? beta=None, str? epilogue=None, {_KINDS}"
 _INPUTS = "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None"
@@ -89,7 +95,12 @@ def _matmul_gradients(ctx: Any, grad: Any) -> tuple[Any, ...]:
 def _keep_for_gemm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     a, b, c, bias, ctx.alpha, beta, epilogue, ctx.compute_type, ctx.kernels = inputs
     ctx.beta = beta_of(beta, has_c=c is not None)
-    ctx.is_relu = "relu" in epilogue_of(epilogue, has_bias=bias is not None).ops
+    ops = epilogue_of(epilogue, has_bias=bias is not None).ops
+    if not {"gelu", "silu"}.isdisjoint(ops):
+        raise InvalidProblem(
+            f"torch.ops.tilewright.gemm: epilogue={epilogue!r} has no gradient in the operator; use tilewright.gemm"
+        )
+    ctx.is_relu = "relu" in ops
     ctx.shape_of_c = None if c is None else tuple(c.shape)
     ctx.has_bias = bias is not None
     ctx.save_for_backward(a, b, output if ctx.is_relu else None)
@@ -162,9 +173,13 @@ def call(*, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: O
             return MATMUL(a, b, *kinds)
         MATMUL_OUT(a, b, out, *kinds)
         return out
-    scalars = (options.alpha, options.beta, _name(options.epilogue), *kinds)
+    named, activate = _name(options.epilogue), None
+    if out is None and torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias)):
+        named, activate = _parted(named, has_bias=bias is not None)
+    scalars = (options.alpha, options.beta, named, *kinds)
     if out is None:
-        return GEMM(a, b, c, bias, *scalars)
+        result = GEMM(a, b, c, bias, *scalars)
+        return result if activate is None else activate(result)
     GEMM_OUT(a, b, out, c, bias, *scalars)
     return out
 
@@ -174,6 +189,17 @@ def _cast(tensor: Any, out: Any) -> Any:
     if tensor is None or out is not None or tensor.dtype not in CAST:
         return tensor
     return tensor.to(torch.get_autocast_dtype("cuda"))
+
+
+def _parted(named: Any, *, has_bias: bool) -> tuple[Any, Any]:
+    """An epilogue's name without an activation whose gradient needs what was before it, and that activation of torch's.
+
+    The result is then rounded once more, between the two.
+    """
+    *_, last = ("", *epilogue_of(named, has_bias=has_bias).ops)
+    if last not in DIFFERENTIATED:
+        return named, None
+    return "bias" if has_bias else None, DIFFERENTIATED[last]
 
 
 def _name(epilogue: Any) -> Any:

@@ -22,7 +22,7 @@ class Reference:
 
 
 def reference(operands: Operands) -> Reference:
-    """R = epilogue(alpha·op(A)·op(B) + beta·C) and G = |alpha|(|A||B|) + |beta||C| + |bias|.
+    """R = epilogue(alpha·op(A)·op(B) + beta·C), G = |alpha|(|A||B|) + |beta||C| + |bias|, times the epilogue's growth.
 
     Reads the operands as stored and alpha and beta as float32, as a kernel receives them. By the BLAS rules
     alpha = 0 leaves A and B out and beta = 0 leaves C out, whatever they hold. On integer data within
@@ -44,4 +44,4 @@ def reference(operands: Operands) -> Reference:
         bias = None if operands.bias is None else operands.bias.astype(np.float64)
         if bias is not None:
             magnitude += np.abs(bias)
-        return Reference(problem.epilogue.reference(value, bias), magnitude)
+        return Reference(problem.epilogue.reference(value, bias), magnitude * problem.epilogue.growth)

@@ -100,6 +100,7 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 #define fmaxf __builtin_fmaxf
 #define fminf __builtin_fminf
 #define fabsf __builtin_fabsf
+#define expf __builtin_expf
 
 template <typename T>
 constexpr T min(T a, T b) {

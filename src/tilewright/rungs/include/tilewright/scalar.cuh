@@ -22,6 +22,16 @@ struct Float32Arithmetic {
   static __device__ __forceinline__ accumulate mul(accumulate a, accumulate b) { return __fmul_rn(a, b); }
   static __device__ __forceinline__ accumulate add(accumulate a, accumulate b) { return __fadd_rn(a, b); }
   static __device__ __forceinline__ accumulate relu(accumulate x) { return x < 0.0f ? 0.0f : x; }  // keeps NaN
+
+  // x / (1 + exp(-y)). Of all this, exp alone differs between machines, by an ulp or two.
+  static __device__ __forceinline__ accumulate gated(accumulate x, accumulate y) {
+    return __fdiv_rn(x, add(1.0f, expf(-y)));
+  }
+  static __device__ __forceinline__ accumulate silu(accumulate x) { return gated(x, x); }
+  // By tanh, as cuBLASLt: (1 + tanh(z)) / 2 is 1 / (1 + exp(-2z)), and 2z = x (2 sqrt(2/pi)) (1 + 0.044715 x^2).
+  static __device__ __forceinline__ accumulate gelu(accumulate x) {
+    return gated(x, mul(x, fma(mul(x, x), 0.0713548162726f, 1.59576912161f)));
+  }
 };
 
 struct F32 : Float32Arithmetic {
