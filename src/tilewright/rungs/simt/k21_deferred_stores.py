@@ -17,11 +17,11 @@ RUNG = Rung(
     summary="Have TMA store a tile's results from shared memory while the next tile is multiplied.",
     lesson=Lesson(
         idea="""\
-With a k of 32 a tile's FMAs take as long as writing its results. A kernel that first multiplies and then stores takes
-the sum of both, and several CTAs an SM do so too, as they start together and stay in step. Other warps that store do
-not help either (tried: four warps emptying the same outboxes took 34.3 µs): while the L2 is busy writing, their stores
-stand in the queue that shared-memory reads go through as well. TMA has a way of its own. A warp leaves its results in
-shared memory, one thread names the box, and the next tile's FMAs begin.""",
+With a k of 32 a tile's FMAs take as long as writing its results, and a kernel that first multiplies and then stores
+takes about the sum of both; several CTAs an SM do so too, as they start together and stay in step. Other warps that
+store do not help (four warps that emptied the same outboxes took 34.3 µs): presumably their stores stand in the queue
+that shared-memory reads go through as well. TMA has a way of its own. A warp leaves its results in shared memory, one
+thread names the box, and the next tile's FMAs begin.""",
         prediction="""\
 4096×4096×32 writes 64 MiB, 16 to 20 µs at the rate at which the H200 writes, and its FMAs take 19. Ordinary tiles take
 33, about the sum; cuBLAS 48. Overlapped, with a beginning and an end: 27 µs, 1.8 of cuBLAS. For k = 64 the FMAs take
