@@ -232,9 +232,7 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
 RATES = nominal_rates(get_card("H200"))
 GRID = all_rungs().find("k06").launch.grid
 TILE = {"BM": 128, "BN": 128}
-TRAITS = Traits(
-    128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, GRID, TILE, by_problem=False, flop=2 * 128 * 128 * 8
-)
+TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, GRID, TILE, by_problem=False)
 
 
 def pieces(traits, problem, split=1):

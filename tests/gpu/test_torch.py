@@ -147,9 +147,8 @@ def test_what_is_no_plain_tensor_is_never_silently_wrong():
         tw.matmul(b.cpu(), b.cpu())
     a, batch = integers(6, 6), integers(2, 6, 6)
     assert torch.equal(torch.func.vmap(lambda x: tw.matmul(x, b))(batch), batch @ b)
-    with pytest.raises(
-        RuntimeError, match="functorch"
-    ):  # torch's own refusal: its custom operators know no torch.func.grad
+    # torch's own refusal: its custom operators know no torch.func.grad
+    with pytest.raises(RuntimeError, match="functorch"):
         torch.func.grad(lambda x: tw.matmul(x, b).sum())(a)
 
 

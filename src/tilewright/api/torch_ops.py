@@ -96,7 +96,7 @@ def _keep_for_gemm(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     a, b, c, bias, ctx.alpha, beta, epilogue, ctx.compute_type, ctx.kernels = inputs
     ctx.beta = beta_of(beta, has_c=c is not None)
     ops = epilogue_of(epilogue, has_bias=bias is not None).ops
-    if not {"gelu", "silu"}.isdisjoint(ops):
+    if not DIFFERENTIATED.keys().isdisjoint(ops):
         raise InvalidProblem(
             f"torch.ops.tilewright.gemm: epilogue={epilogue!r} has no gradient in the operator; use tilewright.gemm"
         )
@@ -160,10 +160,10 @@ def call(*, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: O
         raise InvalidProblem(
             "stream= where torch traces, differentiates or casts: use torch.cuda.stream(...) around it"
         )
-    if out is not None and torch.is_grad_enabled():
-        differentiable = [x for x in (a, b, c, out, bias) if x is not None and x.requires_grad]
-        if differentiable:
-            raise InvalidProblem("out= with operands that require gradients: leave out out, or detach them")
+    operands = (x for x in (a, b, c, out, bias) if x is not None)
+    has_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in operands)
+    if out is not None and has_gradient:
+        raise InvalidProblem("out= with operands that require gradients: leave out out, or detach them")
     if torch.is_autocast_enabled("cuda"):
         a, b, c, bias = (_cast(x, out) for x in (a, b, c, bias))
     kinds = (options.compute_type, options.kernels)
@@ -174,7 +174,7 @@ def call(*, a: Any, b: Any, c: Any, out: Any, bias: Any, stream: Any, options: O
         MATMUL_OUT(a, b, out, *kinds)
         return out
     named, activate = _name(options.epilogue), None
-    if out is None and torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (a, b, c, bias)):
+    if has_gradient:
         named, activate = _parted(named, has_bias=bias is not None)
     scalars = (options.alpha, options.beta, named, *kinds)
     if out is None:

@@ -28,7 +28,7 @@ OTHER_REGISTERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """One CTA's work: results, elements and FLOPs of a step along K; how many CTAs fit an SM, and how many there are.
+    """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
     A `persistent` kernel's CTAs take tiles in turn; where it also `deals` they share out the steps of the last ones.
     `constants` are what `grid`, the launch's dimensions that aren't 1, and slices are computed with, beside the
@@ -48,8 +48,12 @@ class Traits:
     grid: tuple[Expr, ...]
     constants: Mapping[str, int]
     by_problem: bool
-    flop: int
     copied: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def flop(self) -> int:
+        """Of a step."""
+        return 2 * self.results * self.k_step
 
 
 def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) -> Traits:
@@ -59,13 +63,12 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
     grid = tuple(expr for expr in config.rung.launch.grid if expr.text != "1")
     chosen = {item.name for item in config.rung.from_problem}
     named = {SPLIT, GROUP}.union(*(expr.names for expr in grid))
-    results = declared.results.evaluate(scope)
     return Traits(
         rows=rows,
         cols=cols,
         k_step=k_step,
         stages=config.stages,
-        results=results,
+        results=declared.results.evaluate(scope),
         global_elements=declared.global_loads.evaluate(scope),
         shared_elements=declared.shared_loads.evaluate(scope),
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
@@ -74,7 +77,6 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         grid=grid,
         constants={name: value for name, value in config.constants.items() if name in named},
         by_problem=not chosen.isdisjoint(named),
-        flop=2 * results * k_step,
     )
 
 
@@ -94,15 +96,15 @@ def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[s
     known = {**names, **traits.constants}
     if traits.by_problem:
         known.update(config.problem_scope(problem))
-    split = known.get(SPLIT, 1)
+    split, copies = known.get(SPLIT, 1), _copies(config, traits, problem, names)
     if traits.persistent:
         tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
-        return Pieces(tiles * split, split, _copies(config, traits, problem, names))
+        return Pieces(tiles * split, split, copies)
     try:
         ctas = prod(expr.evaluate(known) for expr in traits.grid)
     except ExpressionError:  # beyond 64 bits, so beyond any launch
         ctas = INT64_MAX
-    return Pieces(max(ctas, 1), split, _copies(config, traits, problem, names))
+    return Pieces(max(ctas, 1), split, copies)
 
 
 def _copies(config: Config, traits: Traits, problem: Problem, names: Mapping[str, int]) -> int:

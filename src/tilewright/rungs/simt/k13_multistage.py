@@ -10,9 +10,13 @@ from tilewright.declare import (
     derived,
     footprint,
     launch,
+    problem_rule,
     shared,
 )
 from tilewright.declare.rules import Rule
+
+TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
+NUMBERED_TILES = problem_rule(f"{TILES} <= 2147483647 - 65536", "since tiles are numbered in 32 bits")
 
 
 def aligned(operand: str, elements: int) -> str:
@@ -123,7 +127,7 @@ it.""",
         shared("As", "BK * (BM + 4)", stages="STAGES", dynamic=True),
         shared("Bs", "BK * (BN + 4)", stages="STAGES", dynamic=True),
     ),
-    launch=launch(grid=("ceil_div(m, BM) * ceil_div(n, BN) * batch", "1", "1"), block=("NUM_THREADS", "1", "1")),
+    launch=launch(grid=(TILES, "1", "1"), block=("NUM_THREADS", "1", "1")),
     accesses=accesses(
         k_step="BK",
         results="BM * BN",

@@ -25,13 +25,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
   const int index = blockIdx.x / SPLIT_K, slice = blockIdx.x % SPLIT_K;
   const OutputTile tile(args, index);
 
-  // The slices' steps along k: all of one length but the last ones, which may be shorter or empty.
-  const int all_steps = args.k / BK + (args.k % BK != 0);
-  const int slice_steps = (all_steps + SPLIT_K - 1) / SPLIT_K;
-  const int first_step = min(slice * slice_steps, all_steps);
-  const int steps = min(slice_steps, all_steps - first_step);
+  const SliceSteps<SPLIT_K> steps(args, slice);
 
-  const auto sources = OperandSources(args, tile, first_step * BK);
+  const auto sources = OperandSources(args, tile, steps.first * BK);
   TileCopies<KMajorTile<BM>, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row,
                                                                           threadIdx.x);
   TileCopies<KMajorTile<BN>, TRANSPOSED_B, WORD_B, NUM_THREADS> copies_b(sources.b, args.ldb, args.n - tile.col,
@@ -41,9 +37,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
   // everywhere.
   int fetched = 0, free_stage = 0;
   auto fetch = [&] {
-    if (fetched < steps) {
-      copies_a.copy(stages[free_stage].As, args.k - (first_step + fetched) * BK);
-      copies_b.copy(stages[free_stage].Bs, args.k - (first_step + fetched) * BK);
+    if (fetched < steps.count) {
+      copies_a.copy(stages[free_stage].As, args.k - (steps.first + fetched) * BK);
+      copies_b.copy(stages[free_stage].Bs, args.k - (steps.first + fetched) * BK);
     }
     cp_async_commit();
     ++fetched;
@@ -57,12 +53,13 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
   for (int i = 0; i < STAGES - 1; ++i) fetch();
   cp_async_wait<STAGES - 2>();
   __syncthreads();  // the first stage is whole before anyone reads it
-  if (steps > 0) load_fragments(fragments[0], stages[0].As, stages[0].Bs, place, 0);
+  if (steps.count > 0) load_fragments(fragments[0], stages[0].As, stages[0].Bs, place, 0);
 
   int current = 0;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps.count; ++step) {
     const Stage& stage = stages[current];
-    if (step + 1 < steps) current = current + 1 < STAGES ? current + 1 : 0;  // the last step has itself for a next one
+    // The last step has itself for a next one.
+    if (step + 1 < steps.count) current = current + 1 < STAGES ? current + 1 : 0;
     fetch();
 
 #pragma unroll

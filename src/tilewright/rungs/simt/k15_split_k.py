@@ -1,7 +1,7 @@
 from tilewright.declare import Lesson, Param, Rung, config_rule, derived, launch, scratch, shared, with_defaults
 from tilewright.rungs.simt.k13_multistage import RUNG as K13
+from tilewright.rungs.simt.k13_multistage import TILES
 
-TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
 SLICE_GROUP = derived("SLICE_GROUP", "16 + 16 * (SPLIT_K > 256)", "slices that one CTA adds up, where there are more")
 WHOLE_GROUPS = config_rule("SPLIT_K <= SLICE_GROUP or SPLIT_K % SLICE_GROUP == 0", "so that groups of slices are whole")
 

@@ -106,13 +106,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   const long long vector_ld = IS_ROW ? args.lda : args.ldb, step = is_contiguous ? 1 : vector_ld;
   const Element* vector = (IS_ROW ? a : b) + part.line * (is_contiguous ? vector_ld : 1);
 
-  const int all_steps = args.k / BK + (args.k % BK != 0);
-  const int slice_steps = (all_steps + SPLIT_K - 1) / SPLIT_K;
-  const int first_step = min(part.slice * slice_steps, all_steps);
-  const int last_step = min(first_step + slice_steps, all_steps);
-
+  const SliceSteps<SPLIT_K> steps(args, part.slice);
   Acc sums[ALONG_K ? WARP_OUTPUTS : BN / 32] = {};
-  for (int at = first_step; at < last_step; ++at) {
+  for (int at = steps.first; at < steps.first + steps.count; ++at) {
     const int k0 = at * BK, depth = args.k - k0;
 #pragma unroll
     for (int first = 0; first < BK; first += NUM_THREADS) {

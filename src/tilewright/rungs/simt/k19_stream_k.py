@@ -1,7 +1,6 @@
-from tilewright.declare import Lesson, Param, Rung, launch, problem_rule, scratch, shared
+from tilewright.declare import Lesson, Param, Rung, launch, scratch, shared
+from tilewright.rungs.simt.k13_multistage import NUMBERED_TILES, TILES
 from tilewright.rungs.simt.k14_warp_specialised import RUNG as K14
-
-TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
 
 RUNG = Rung(
     number=19,
@@ -31,10 +30,7 @@ Issue slots, register ports and power are what is left. Power is the same for ev
     ),
     derived=K14.derived,
     from_problem=K14.from_problem,
-    rules=(
-        *K14.rules,
-        problem_rule(f"{TILES} <= 2147483647 - 65536", "since tiles are numbered in 32 bits"),
-    ),
+    rules=(*K14.rules, NUMBERED_TILES),
     requires=K14.requires,
     shared=(*K14.shared, shared("plan", "6", dynamic=True), shared("arrived", "1", dynamic=True)),
     launch=launch(

@@ -70,15 +70,12 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k20_along_k(
   const Part part(args);
   const Place place(threadIdx.x);
 
-  const int all_steps = args.k / BK + (args.k % BK != 0);
-  const int slice_steps = (all_steps + SPLIT_K - 1) / SPLIT_K;
-  const int first_step = min(part.slice * slice_steps, all_steps);
-  const int steps = min(slice_steps, all_steps - first_step);
+  const SliceSteps<SPLIT_K> steps(args, part.slice);
 
   const auto* a = args.a + part.entry * args.batch_stride_a;
   const auto* b = args.b + part.entry * args.batch_stride_b;
   const long long large_ld = LARGE_IS_B ? args.ldb : args.lda, small_ld = LARGE_IS_B ? args.lda : args.ldb;
-  const int k0 = first_step * BK;
+  const int k0 = steps.first * BK;
   const auto* large = (LARGE_IS_B ? b : a) + part.large * large_ld + k0;
   const auto* small = (LARGE_IS_B ? a : b) + (SMALL_ALONG_K ? part.small * small_ld + k0 : part.small + k0 * small_ld);
   TileCopies<AlongKTile<BN>, true, WORD_LARGE, NUM_THREADS> copies_large(
@@ -90,9 +87,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k20_along_k(
   // everywhere.
   int fetched = 0, free_stage = 0;
   auto fetch = [&] {
-    if (fetched < steps) {
-      copies_large.copy(stages[free_stage].large, args.k - (first_step + fetched) * BK);
-      copies_small.copy(stages[free_stage].small, args.k - (first_step + fetched) * BK);
+    if (fetched < steps.count) {
+      copies_large.copy(stages[free_stage].large, args.k - (steps.first + fetched) * BK);
+      copies_small.copy(stages[free_stage].small, args.k - (steps.first + fetched) * BK);
     }
     cp_async_commit();
     ++fetched;
@@ -104,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k20_along_k(
 
   Acc sums[TM][TN] = {};
   int current = 0;
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps.count; ++step) {
     cp_async_wait<STAGES - 2>();
     __syncthreads();  // this stage is whole, and everyone has read the one before, which is filled again
     fetch();

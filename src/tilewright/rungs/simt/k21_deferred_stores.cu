@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   if (threadIdx.x == 0) ring.init();
   __syncthreads();  // the barriers are there before anyone waits for them
 
-  const int tiles = ((args.m - 1) / BM + 1) * ((args.n - 1) / BN + 1) * args.batch, steps = steps_of(args);
+  const int tiles = tiles_of(args), steps = steps_of(args);
   Slot slot;
   if (threadIdx.x >= MATH_THREADS) {
     release_registers<COPY_REGISTERS>();

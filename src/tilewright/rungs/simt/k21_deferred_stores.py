@@ -1,10 +1,9 @@
 from dataclasses import replace
 
-from tilewright.declare import Lesson, Param, Rung, config_rule, derived, launch, operand_map, problem_rule, shared
-from tilewright.rungs.simt.k13_multistage import aligned
+from tilewright.declare import Lesson, Param, Rung, config_rule, derived, launch, operand_map, shared
+from tilewright.rungs.simt.k13_multistage import NUMBERED_TILES, TILES, aligned
 from tilewright.rungs.simt.k14_warp_specialised import RUNG as K14
 
-TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
 START_REGISTERS = derived(
     "START_REGISTERS", "min(65536 // (NUM_THREADS * MIN_CTAS) // 8 * 8, 256)", "registers a thread starts with"
 )
@@ -47,7 +46,7 @@ bytes; others are written as before.""",
     rules=(
         *K14.rules,
         config_rule("WN % 32 == 0", "since results leave in boxes of 32 columns"),
-        problem_rule(f"{TILES} <= 2147483647 - 65536", "since tiles are numbered in 32 bits"),
+        NUMBERED_TILES,
     ),
     requires=replace(K14.requires, features=K14.requires.features | {"tma"}),
     shared=(shared("outboxes", "BM * BN", dynamic=True), *K14.shared),

@@ -6,12 +6,19 @@
 
 namespace tilewright {
 
+// How many tiles D has along its rows, along its columns, and in all entries of the batch.
+__device__ __forceinline__ int tile_rows_of(const GemmArgs& args) { return (args.m - 1) / BM + 1; }
+__device__ __forceinline__ int tile_cols_of(const GemmArgs& args) { return (args.n - 1) / BN + 1; }
+__device__ __forceinline__ int tiles_of(const GemmArgs& args) {
+  return tile_rows_of(args) * tile_cols_of(args) * args.batch;
+}
+
 // Tile number `index`, row by row and entry by entry of the batch: its first row and column.
 struct OutputTile {
   int row, col, entry;
 
   __device__ __forceinline__ OutputTile(const GemmArgs& args, int index) {
-    const int tile_rows = (args.m - 1) / BM + 1, tile_cols = (args.n - 1) / BN + 1;
+    const int tile_rows = tile_rows_of(args), tile_cols = tile_cols_of(args);
     entry = index / (tile_rows * tile_cols);
     index -= entry * (tile_rows * tile_cols);
     row = index / tile_cols * BM;

@@ -8,6 +8,19 @@
 
 namespace tilewright {
 
+// The steps along k of slice `slice` of SLICES: all slices have the same count but the last ones, which may have fewer
+// or none. Expects BK.
+template <int SLICES>
+struct SliceSteps {
+  int first, count;
+
+  __device__ __forceinline__ SliceSteps(const GemmArgs& args, int slice) {
+    const int all = args.k / BK + (args.k % BK != 0), most = (all + SLICES - 1) / SLICES;
+    first = min(slice * most, all);
+    count = min(most, all - first);
+  }
+};
+
 // Slots in the workspace, each for COUNT sums of each of THREADS threads. One by one, since a store of four would ask
 // for neighbouring registers, and so take the choice of banks from all FMAs before it.
 template <int THREADS, int COUNT>

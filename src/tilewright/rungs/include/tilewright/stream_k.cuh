@@ -3,7 +3,7 @@
 // Expects BM, BN and LEAST_STEPS. Owns who computes what, and where a part of a tile is left for the others.
 #pragma once
 
-#include "tilewright/platform.cuh"
+#include "tilewright/output_tile.cuh"
 
 namespace tilewright {
 
@@ -16,7 +16,7 @@ struct StreamPlan {
 
   // A step is `depth` along k.
   __device__ __forceinline__ void make(const GemmArgs& args, int depth) {
-    const int ctas = gridDim.x, tiles = ((args.m - 1) / BM + 1) * ((args.n - 1) / BN + 1) * args.batch;
+    const int ctas = gridDim.x, tiles = tiles_of(args);
     steps = args.k / depth + (args.k % depth != 0);
     const int over = tiles % ctas;  // that fill no wave
     // A wave that is nearly full loses less than cutting its tiles would cost.
