@@ -88,7 +88,17 @@ def test_a_launch_that_fails_ends_the_run_and_keeps_what_is_known():
     lines = []
     record = run(machine, shapes, said=lambda entry: lines.append(entry_line(entry).plain))
     assert [row.failure for row in record.rows] == [None, None, "LaunchFailed"] and exit_status(record) == 1
-    assert record.about["lost"] == "CUDA_ERROR_ILLEGAL_ADDRESS" and lines[2].endswith("device's context was lost")
+    assert record.about["lost"] == "a launch failed: CUDA_ERROR_ILLEGAL_ADDRESS" and lines[2].endswith("ended before")
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_was_measured():
+    machine = FakeMachine()
+    shapes = [shape(512, 512, 512), shape(), shape(256, 256, 256)]
+    machine.raises[shapes[1].problem] = KeyboardInterrupt()
+    lines = []
+    record = run(machine, shapes, said=lambda entry: lines.append(entry_line(entry).plain))
+    assert {row.problem["m"] for row in record.rows} == {512} and record.rows[0].time_us is not None
+    assert record.about["lost"].startswith("interrupted at") and len(lines) == 3 and exit_status(record) == 1
 
 
 def test_every_candidate_is_screened_and_the_best_of_them_joins_the_rounds():

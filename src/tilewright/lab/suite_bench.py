@@ -47,7 +47,8 @@ class SuiteRequest:
 def benched(request: SuiteRequest, machine: SuiteMachine, say: Say, on_entry: OnEntry) -> Record:
     """Every shape's rows; `on_entry` is given each shape when it is done. What fails is a row that says so.
 
-    A launch that fails ends the run, since the device's context is lost with it.
+    A launch that fails ends the run, since the device's context is lost with it; so does an interrupt. What was
+    measured before stays.
     """
     calibration = calibration_for(machine.arch, machine.sm_count, machine.card)
     entries = [_planned(shape, request, machine, calibration) for shape in request.shapes]
@@ -60,7 +61,9 @@ def benched(request: SuiteRequest, machine: SuiteMachine, say: Say, on_entry: On
                 measurements.append(_measured(entry, request, machine, calibration))
             except TilewrightError as error:
                 entry.rows = [entry.failed_row(error)]
-                lost = str(error) if isinstance(error, LaunchFailed) else ""
+                lost = f"a launch failed: {error}" if isinstance(error, LaunchFailed) else ""
+            except KeyboardInterrupt:
+                lost = f"interrupted at {entry.shape.problem}"
         on_entry(entry)
     about = {"suite": request.name, "own": request.own, "every": request.every, "shapes": len(entries)}
     rows = [row for entry in entries for row in entry.rows]

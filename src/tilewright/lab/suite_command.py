@@ -85,7 +85,7 @@ def entry_line(entry: Entry) -> Text:
     row = rows.get(CHOSEN) or rows.get(entry.own_arm)
     problem = str(entry.shape.problem)
     if row is None:
-        return Text(f"{entry.shape.group:<12} {problem}: not run, as the device's context was lost", style="yellow")
+        return Text(f"{entry.shape.group:<12} {problem}: not run, as the run ended before", style="yellow")
     if row.failure is not None:
         return Text(f"{entry.shape.group:<12} {problem}: {row.failure}: {row.verdict}", style="red")
     return Text(f"{entry.shape.group:<12} {problem:<34} {_figures(row, rows.get(BASELINE))}")
@@ -129,4 +129,4 @@ def summary_lines(record: Record) -> Iterator[str]:
         )
     lost = (record.about or {}).get("lost")
     if lost:
-        yield f"the run ended early, as a launch failed: {lost}"
+        yield f"the run ended early: {lost}"

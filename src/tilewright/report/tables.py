@@ -89,7 +89,7 @@ def suite_table(record: Record) -> str:
     lines = ["| class | shape | kernel | time | % of cuBLAS [95% interval] |", "|---|---|---|---:|---:|"]
     for row in best_rows(record):
         ratio = "" if row.ratio_to_baseline is None else share(row.ratio_to_baseline)
-        shape, time = size_of(row), "" if row.time_us is None else duration(row.time_us)
+        shape, time = f"{size_of(row)} {row.problem['layout']}", "" if row.time_us is None else duration(row.time_us)
         lines.append(f"| {row.shape_class or ''} | {shape} | {_label(row)} | {time} | {ratio} |")
     env = record.environment
     compiler = env["versions"]["nvidia-cuda-nvrtc"]

@@ -58,10 +58,13 @@ THREAD_TILING = (
 )
 
 
-def whole_copies(threads: str) -> tuple[Rule, ...]:
-    """The rules under which so many threads copy both tiles in whole passes, whatever the layout and alignment."""
+def whole_copies(threads: str, tiles: tuple[str, ...] = ("BM", "BN")) -> tuple[Rule, ...]:
+    """The rules under which so many threads copy tiles in whole passes, whatever the layout and alignment.
+
+    `tiles` are how wide they are across k.
+    """
     rules = [config_rule(f"{threads} % BK == 0", "so that one pass copies whole rows of what is stored along k")]
-    for width in ("BM", "BN"):
+    for width in tiles:
         for words in (width, f"{width} // 4"):
             rules += [
                 config_rule(

@@ -8,7 +8,7 @@ WHOLE_GROUPS = config_rule("SPLIT_K <= SLICE_GROUP or SPLIT_K % SLICE_GROUP == 0
 
 def flags(outputs: str) -> str:
     """How many flags slices need: for each of the outputs one, or one a group and one for the groups."""
-    return f"{outputs} * (1 + (SPLIT_K > SLICE_GROUP) * SPLIT_K // SLICE_GROUP)"
+    return f"{outputs} * ((SPLIT_K > 1) + (SPLIT_K > SLICE_GROUP) * SPLIT_K // SLICE_GROUP)"
 
 
 RUNG = Rung(

@@ -1,7 +1,7 @@
 // k17_matrix_vector: a row or a column of D, the product of a matrix and a vector, at the rate of reading the matrix.
 // builds on:      k15_split_k
 // what changes:   the matrix goes from global memory straight to FMAs, along its stored rows whichever way they run;
-//                 all of a step's loads at once; the vector alone is in shared memory
+//                 all of a step's loads at once; no shared memory and no barrier before the sums are added
 // should help:    one row or one column of D, where each element of the matrix serves a single FMA
 // costs:          with more rows and columns the matrix is read once for each of the fewer
 // preconditions:  none: any size, layout, leading dimension and alignment
@@ -12,13 +12,20 @@ using Acc = Scalar::accumulate;
 using Element = Scalar::storage;
 
 constexpr int WARPS = NUM_THREADS / 32;
-constexpr int WARP_OUTPUTS = BN / WARPS;     // of a step, where the matrix's rows run along k
-constexpr int WARP_K = BK / WARPS;           // of a step, where they run across
-constexpr int PARTS = ALONG_K ? 32 : WARPS;  // sums of one output, by lanes or by warps
 
-struct Shared {
-  Acc vector[BK];
-  alignas(16) Acc partial[32][BN + 4];  // of each lane or each warp; four more elements, for the banks' sake
+// Where the matrix's rows run along k, a row is an output's: a warp has WARP_OUTPUTS, and its lanes share out k.
+constexpr int WARP_OUTPUTS = BN / WARPS;
+
+// Where they run across k, a row is a k's: a warp has WARP_K. ROW_LANES lanes read one, LANE_ROWS of them together.
+constexpr int WARP_K = BK / WARPS;
+constexpr int ROW_LANES = BN / WORD < 32 ? BN / WORD : 32, LANE_ROWS = 32 / ROW_LANES, LANE_K = WARP_K / LANE_ROWS;
+
+constexpr int WORDS = ALONG_K ? BK / (32 * WORD) : BN / (ROW_LANES * WORD);  // of a lane, of each row
+constexpr int LANE_OUTPUTS = ALONG_K ? WARP_OUTPUTS : WORDS * WORD;          // whose sums a lane has
+constexpr int PARTS = ALONG_K ? 32 : WARPS * LANE_ROWS;                      // sums of one output
+
+struct Partial {
+  alignas(16) Acc sums[MOST_PARTS][BN + 4];  // four more elements, for the banks' sake
 };
 
 // Which outputs, of which row or column of D, from which slice of k.
@@ -47,44 +54,65 @@ __device__ __forceinline__ void load(Acc (&to)[WORD], const Element* from, int t
   }
 }
 
-// Element x of lane's words number `word`, among 32 lanes' words side by side.
-__device__ __forceinline__ int position(int word, int lane, int x) { return (word * 32 + lane) * WORD + x; }
+// The vector from some k on: `there` elements are left of it, `stride` apart.
+struct Vector {
+  const Element* from;
+  long long stride;
+  int there;
+
+  __device__ __forceinline__ Acc operator[](int k) const {
+    return !GUARDED || k < there ? Scalar::load(from + k * stride) : Scalar::zero();
+  }
+};
 
 // A step of rows that run along k: each output of the warp's is a row, and its lanes take parts of it.
-template <int COUNT>
-__device__ __forceinline__ void along_k(Acc (&sums)[COUNT], const Acc* vector, const Element* matrix, long long ld,
-                                        int outputs, int depth) {
+__device__ __forceinline__ void along_k(Acc (&sums)[LANE_OUTPUTS], const Vector& vector, const Element* matrix,
+                                        long long ld, int outputs) {
   const int lane = threadIdx.x % 32;
+  Acc some[WORDS][WARP_OUTPUTS][WORD], factor[WORDS][WORD];  // all on their way before the first is used
 #pragma unroll
-  for (int word = 0; word < BK / (32 * WORD); ++word) {
-    const int k = position(word, lane, 0);
-    Acc some[COUNT][WORD];  // all on their way before the first is used
+  for (int word = 0; word < WORDS; ++word) {
+    const int k = (word * 32 + lane) * WORD;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) load(some[i], matrix + i * ld + k, i < outputs ? depth - k : 0);
+    for (int i = 0; i < WARP_OUTPUTS; ++i) load(some[word][i], matrix + i * ld + k, i < outputs ? vector.there - k : 0);
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
+    for (int x = 0; x < WORD; ++x) factor[word][x] = vector[k + x];
+  }
 #pragma unroll
-      for (int x = 0; x < WORD; ++x) sums[i] = Scalar::fma(some[i][x], vector[k + x], sums[i]);
+  for (int word = 0; word < WORDS; ++word) {
+#pragma unroll
+    for (int i = 0; i < WARP_OUTPUTS; ++i) {
+#pragma unroll
+      for (int x = 0; x < WORD; ++x) sums[i] = Scalar::fma(some[word][i][x], factor[word][x], sums[i]);
     }
   }
 }
 
+// The lane's first output in word `word` of a row that runs across k.
+__device__ __forceinline__ int output_of(int word, int lane) { return (word * ROW_LANES + lane % ROW_LANES) * WORD; }
+
 // A step of rows that run across k: each k of the warp's is a row, and its lanes have different outputs.
-template <int COUNT>
-__device__ __forceinline__ void across_k(Acc (&sums)[COUNT], const Acc* vector, const Element* matrix, long long ld,
-                                         int outputs, int depth) {
+__device__ __forceinline__ void across_k(Acc (&sums)[LANE_OUTPUTS], const Vector& vector, const Element* matrix,
+                                         long long ld, int outputs) {
   const int lane = threadIdx.x % 32;
+  Acc some[LANE_K][WORDS][WORD], factor[LANE_K];  // all on their way before the first is used
 #pragma unroll
-  for (int word = 0; word < COUNT / WORD; ++word) {
-    const int output = position(word, lane, 0);
-    Acc some[WARP_K][WORD];  // all on their way before the first is used
+  for (int i = 0; i < LANE_K; ++i) {
+    const int k = i * LANE_ROWS + lane / ROW_LANES;
 #pragma unroll
-    for (int i = 0; i < WARP_K; ++i) load(some[i], matrix + i * ld + output, i < depth ? outputs - output : 0);
+    for (int word = 0; word < WORDS; ++word) {
+      const int output = output_of(word, lane);
+      load(some[i][word], matrix + k * ld + output, k < vector.there ? outputs - output : 0);
+    }
+    factor[i] = vector[k];
+  }
 #pragma unroll
-    for (int i = 0; i < WARP_K; ++i) {
+  for (int i = 0; i < LANE_K; ++i) {
+#pragma unroll
+    for (int word = 0; word < WORDS; ++word) {
 #pragma unroll
       for (int x = 0; x < WORD; ++x) {
-        sums[word * WORD + x] = Scalar::fma(some[i][x], vector[i], sums[word * WORD + x]);
+        sums[word * WORD + x] = Scalar::fma(some[i][word][x], factor[i], sums[word * WORD + x]);
       }
     }
   }
@@ -92,7 +120,7 @@ __device__ __forceinline__ void across_k(Acc (&sums)[COUNT], const Acc* vector, 
 
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
     k17_matrix_vector(const __grid_constant__ GemmArgs args) {
-  __shared__ Shared shared;
+  __shared__ Partial partial;
   __shared__ unsigned arrived;
   const Part part(args);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -103,37 +131,29 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   const long long ld = IS_ROW ? args.ldb : args.lda;
   const Element* matrix = (IS_ROW ? b : a) + part.first * (ALONG_K ? ld : 1);
   const bool is_contiguous = IS_ROW ? !TRANSPOSED_A : TRANSPOSED_B;  // the vector
-  const long long vector_ld = IS_ROW ? args.lda : args.ldb, step = is_contiguous ? 1 : vector_ld;
+  const long long vector_ld = IS_ROW ? args.lda : args.ldb, stride = is_contiguous ? 1 : vector_ld;
   const Element* vector = (IS_ROW ? a : b) + part.line * (is_contiguous ? vector_ld : 1);
 
   const SliceSteps<SPLIT_K> steps(args, part.slice);
-  Acc sums[ALONG_K ? WARP_OUTPUTS : BN / 32] = {};
+  const int first_output = ALONG_K ? warp * WARP_OUTPUTS : 0, first_k = ALONG_K ? 0 : warp * WARP_K;
+  Acc sums[LANE_OUTPUTS] = {};
   for (int at = steps.first; at < steps.first + steps.count; ++at) {
-    const int k0 = at * BK, depth = args.k - k0;
-#pragma unroll
-    for (int first = 0; first < BK; first += NUM_THREADS) {
-      const int k = first + threadIdx.x;
-      if (BK < NUM_THREADS && k >= BK) break;
-      const bool inside = !GUARDED || k < depth;
-      shared.vector[k] = inside ? Scalar::load(vector + (k0 + k) * step) : Scalar::zero();
-    }
-    __syncthreads();  // the step's part of the vector is there before anyone reads it
+    const int k = at * BK + first_k;
+    const Vector rest{vector + k * stride, stride, args.k - k};
     if (ALONG_K) {
-      const int mine = warp * WARP_OUTPUTS;
-      along_k(sums, shared.vector, matrix + mine * ld + k0, ld, outputs - mine, depth);
+      along_k(sums, rest, matrix + first_output * ld + k, ld, outputs - first_output);
     } else {
-      const int mine = warp * WARP_K;
-      across_k(sums, shared.vector + mine, matrix + (k0 + mine) * ld, ld, outputs, depth - mine);
+      across_k(sums, rest, matrix + k * ld, ld, outputs);
     }
-    __syncthreads();  // everyone has read it before the next part overwrites it
   }
 
-  if (ALONG_K) {
 #pragma unroll
-    for (int i = 0; i < WARP_OUTPUTS; ++i) shared.partial[lane][warp * WARP_OUTPUTS + i] = sums[i];
-  } else {
-#pragma unroll
-    for (int i = 0; i < BN / 32; ++i) shared.partial[warp][position(i / WORD, lane, i % WORD)] = sums[i];
+  for (int i = 0; i < LANE_OUTPUTS; ++i) {
+    if (ALONG_K) {
+      partial.sums[lane][first_output + i] = sums[i];
+    } else {
+      partial.sums[warp * LANE_ROWS + lane / ROW_LANES][output_of(i / WORD, lane) + i % WORD] = sums[i];
+    }
   }
   __syncthreads();  // all sums are there before they are added
 
@@ -141,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   if (threadIdx.x < BN / 4) {
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
-      const Vec4<Acc> four = load4(&shared.partial[part][threadIdx.x * 4]);
+      const Vec4<Acc> four = load4(&partial.sums[part][threadIdx.x * 4]);
 #pragma unroll
       for (int x = 0; x < 4; ++x) totals[x] = Scalar::add(totals[x], four[x]);
     }

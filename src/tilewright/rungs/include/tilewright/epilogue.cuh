@@ -26,8 +26,8 @@ __device__ __forceinline__ Scalar::accumulate scale_and_add(const GemmArgs& args
 }
 
 // COUNT neighbouring results of this CTA's batch entry, not yet rounded. Where there are several, col, the leading
-// dimensions and the bases are multiples of COUNT elements.
-template <int MODE, int COUNT>
+// dimensions and the bases are multiples of COUNT elements. Not IS_SCALED, alpha is known to be 1.
+template <int MODE, int COUNT, bool IS_SCALED = true>
 __device__ __forceinline__ Vec<Scalar::accumulate, COUNT> finished(const GemmArgs& args, int row, int col,
                                                                    const Scalar::accumulate* acc) {
   Vec<Output::storage, COUNT> c{};
@@ -35,7 +35,7 @@ __device__ __forceinline__ Vec<Scalar::accumulate, COUNT> finished(const GemmArg
   Vec<Scalar::accumulate, COUNT> out;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    Scalar::accumulate x = Scalar::mul(args.alpha, acc[i]);
+    Scalar::accumulate x = IS_SCALED ? Scalar::mul(args.alpha, acc[i]) : acc[i];
     if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Output::widen(c[i]));
     out[i] = Epilogue::apply(x, col + i, args);
   }

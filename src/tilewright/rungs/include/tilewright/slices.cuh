@@ -101,6 +101,7 @@ __device__ __forceinline__ void load_total(Scalar::accumulate* sums, const Parti
 template <int SLICES, int GROUP, int THREADS, int COUNT>
 __device__ __forceinline__ bool add_slices(const GemmArgs& args, int tile, int slice, Scalar::accumulate* sums,
                                            unsigned& arrived) {
+  if (SLICES == 1) return true;
   constexpr int members = SLICES < GROUP ? SLICES : GROUP, groups = SLICES / members;
   static_assert(SLICES % members == 0, "all groups are whole");
   const bool has_sums = THREADS == NUM_THREADS || threadIdx.x < THREADS;

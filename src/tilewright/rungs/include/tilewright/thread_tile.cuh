@@ -7,6 +7,7 @@
 #include "tilewright/fragment.cuh"
 #include "tilewright/k_major.cuh"
 #include "tilewright/output_tile.cuh"
+#include "tilewright/warp.cuh"
 
 namespace tilewright {
 
@@ -66,10 +67,39 @@ __device__ __forceinline__ void multiply(ThreadSums& sums, const ThreadFragments
   }
 }
 
-// Four of the thread's results to D, the first of which is (i, j) of its own. `entry` is `tile`'s of the batch.
+// Whether results that are stored one by one change lanes first, so that a store's lanes have neighbouring columns. Not
+// for small thread tiles: they have fewer to store, and launch bounds that leave no registers for it.
+constexpr bool EXCHANGED = OUTPUT_WORD == 1 && LANE_COLS >= 4 && TM * TN >= 128;
+
+// Swaps x of lanes whose bit is set for y of lanes whose bit isn't.
+__device__ __forceinline__ void swap_lanes(Scalar::accumulate& x, Scalar::accumulate& y, int bit) {
+  const bool is_set = threadIdx.x & bit;
+  const Scalar::accumulate got = __shfl_xor_sync(FULL_WARP, is_set ? x : y, bit);
+  (is_set ? x : y) = got;
+}
+
+// Four of the thread's results to D, the first of which is (i, j) of its own. `entry` is `tile`'s of the batch. All
+// lanes of a warp come together.
 __device__ __forceinline__ void write_four(const GemmArgs& entry, const OutputTile& tile, const ThreadPlace& place,
                                            int i, int j, const Scalar::accumulate* sums) {
   const int row = tile.row + place.row + i / 4 * ROW_STEP + i % 4, col = tile.col + place.col + j / 4 * COL_STEP;
+  if constexpr (EXCHANGED) {
+    // Four results by four groups of the row's lanes, transposed: then a group has a result of each other's.
+    constexpr int HIGH = LANE_COLS / 2, LOW = LANE_COLS / 4;
+    const int lane = threadIdx.x % LANE_COLS, group = lane / LOW;
+    Scalar::accumulate mine[4] = {sums[0], sums[1], sums[2], sums[3]};
+    swap_lanes(mine[0], mine[2], HIGH);
+    swap_lanes(mine[1], mine[3], HIGH);
+    swap_lanes(mine[0], mine[1], LOW);
+    swap_lanes(mine[2], mine[3], LOW);
+    const int first = col - 4 * lane + lane % LOW * 4 + group;
+#pragma unroll
+    for (int x = 0; x < 4; ++x) {
+      if (GUARDED && (row >= entry.m || first + x * LANE_COLS >= entry.n)) continue;
+      write_result<BETA_MODE>(entry, row, first + x * LANE_COLS, mine[x]);
+    }
+    return;
+  }
   if (GUARDED && row >= entry.m) return;
   if (OUTPUT_WORD == 4 && (!GUARDED || col + 4 <= entry.n)) {
     write_results4<BETA_MODE>(entry, row, col, sums);
