@@ -39,7 +39,7 @@ few rows: right, and slow.""",
 From a k of about a hundred on FMAs are the limit, and tiles that are read from shared memory serve more of them.""",
     ),
     params=(
-        Param("BM", 256, (32, 64, 128, 256, 512), "rows of the CTA tile"),
+        Param("BM", 512, (32, 64, 128, 256, 512), "rows of the CTA tile"),
         Param("BK", 16, (4, 8, 16, 32), "depth of the slice of B that a warp holds"),
         Param("TM", 4, (4, 8, 16), "rows at a time"),
         Param("TN", 8, (2, 4, 8, 16), "columns of a lane"),
