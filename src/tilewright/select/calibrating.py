@@ -42,11 +42,12 @@ MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     """The calibration that records of one card give, by their names.
 
-    Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
+    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself. Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
     """
     card, arch = card_of(records)
-    every = list(records.values())
-    rates = rates_of(card, every)
+    rates = rates_of(card, list(records.values()))
+    used = {name: record for name, record in records.items() if not _is_of_choices(record)}
+    every = list(used.values())
     samples = list(samples_of(every, arch, rates.sm_count))
     if not samples:
         raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
@@ -54,8 +55,12 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
     with_library = {dtype: replace(found, library=_library(every, dtype)) for dtype, found in learned.items()}
     commits = sorted({str(record.environment.get("commit")) for record in every})
-    about = {"records": list(records), "commits": commits, "seed": seed}
+    about = {"records": list(used), "commits": commits, "seed": seed}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
+
+
+def _is_of_choices(record: Record) -> bool:
+    return record.command == "bench" and not (record.about or {}).get("every")
 
 
 def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
