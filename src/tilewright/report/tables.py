@@ -97,25 +97,35 @@ def suite_table(record: Record) -> str:
     return "\n".join([*lines, "", taken])
 
 
-def suite_means(records: Iterable[Record]) -> str:
-    """The means of every suite by class: of the fastest own kernels where all were tried, else of what was chosen."""
+KERNELS = ("as the library chooses", "own, as chosen", "own, the fastest")
+
+
+def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
+    """The means of every suite by class: of the fastest own kernels where all were tried, else of what was chosen.
+
+    Where it is to be brief, only what is over whole suites.
+    """
     lines = [
         "| suite | kernels | class | shapes | % of cuBLAS, geometric mean | lowest | floor, % of time | commit |",
         "|---|---|---|---:|---:|---:|---:|---|",
     ]
-    parts: dict[tuple[str, str, str], list[Row]] = {}
+    rows: dict[tuple[str, str], list[Row]] = {}
+    commits: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         about = record.about or {}
         if record.command != "bench":
             continue
         every = bool(about.get("every"))
-        kernels = "own, the fastest" if every else "own, as chosen" if about.get("own") else "as the library chooses"
-        key = (about.get("suite", ""), kernels, record.environment["commit"])
-        parts.setdefault(key, []).extend(best_rows(record) if every else chosen_rows(record))
-    for (suite, kernels, commit), rows in parts.items():
-        for mean in means_of(rows):
+        kernels = KERNELS[2] if every else KERNELS[1] if about.get("own") else KERNELS[0]
+        key = (about.get("suite", ""), kernels)
+        rows.setdefault(key, []).extend(best_rows(record) if every else chosen_rows(record))
+        commits.setdefault(key, {})[record.environment["commit"]] = None
+    for suite, kernels in sorted(rows, key=lambda key: (key[0], -KERNELS.index(key[1]))):
+        of = ", ".join(f"`{commit}`" for commit in commits[suite, kernels])
+        means = means_of(rows[suite, kernels])
+        for mean in means[-1:] if brief else means:
             figures = (percent(mean.mean), percent(mean.lowest), percent(mean.of_floor))
-            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, f'`{commit}`'))} |")
+            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, of))} |")
     return "\n".join(lines)
 
 
