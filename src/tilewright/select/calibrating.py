@@ -42,7 +42,9 @@ MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     """The calibration that records of one card give, by their names.
 
-    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself. Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
+    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself.
+
+    Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
     """
     card, arch = card_of(records)
     rates = rates_of(card, list(records.values()))
