@@ -5,7 +5,7 @@ from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import Footprint, footprint
 from tilewright.declare.operand_map import OperandMap, operand_map
 from tilewright.declare.registry import Registry, all_rungs, discover
-from tilewright.declare.rules import arch_rule, binary_rule, config_rule, problem_rule
+from tilewright.declare.rules import arch_rule, binary_rule, choice_rule, config_rule, problem_rule
 from tilewright.declare.rung import (
     Param,
     Requires,
@@ -38,6 +38,7 @@ __all__ = [
     "all_rungs",
     "arch_rule",
     "binary_rule",
+    "choice_rule",
     "config_rule",
     "derived",
     "discover",

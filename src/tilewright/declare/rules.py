@@ -1,8 +1,9 @@
 """Rules: what must hold of a config, an architecture, a problem or a binary, and why.
 
-A rule is an expression of the small language with its reason. The four kinds differ in what they may name and
+A rule is an expression of the small language with its reason. The five kinds differ in what they may name and
 when they are checked: config rules before anything (and again by the compiler, as static_assert), architecture
-rules with a target at hand, problem rules before a launch, binary rules after compiling. Rules are ordered
+rules with a target at hand, problem rules before a launch, choice rules where the library chooses, binary rules after
+compiling. Rules are ordered
 and the first failure stops, so a later rule may divide by what an earlier one has shown to be non-zero.
 """
 
@@ -14,7 +15,7 @@ from typing import Literal
 
 from tilewright.declare.expr import Expr, ExpressionError, Names
 
-Kind = Literal["config", "arch", "problem", "binary"]
+Kind = Literal["config", "arch", "problem", "choice", "binary"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ def arch_rule(expr: str, reason: str) -> Rule:
 def problem_rule(expr: str, reason: str) -> Rule:
     """A rule that may also name the problem's sizes, leading dimensions and alignment."""
     return Rule("problem", Expr(expr), reason)
+
+
+def choice_rule(expr: str, reason: str) -> Rule:
+    """A rule that may name what a problem rule may: where it doesn't hold a kernel is right, and never the fastest."""
+    return Rule("choice", Expr(expr), reason)
 
 
 def binary_rule(expr: str, reason: str) -> Rule:

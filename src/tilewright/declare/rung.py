@@ -238,6 +238,7 @@ class Rung(Step):
             "config": known,
             "arch": known | SMEM_NAMES,
             "problem": sizes,
+            "choice": sizes,
             "binary": known | SMEM_NAMES | BINARY_NAMES,
         }
         for rule in self.rules:

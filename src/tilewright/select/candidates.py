@@ -14,6 +14,7 @@ from pathlib import Path
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config, Expr, all_rungs, rung_config
 from tilewright.declare.expr import ExpressionError
+from tilewright.declare.rules import first_failure
 from tilewright.declare.rung import PROBLEM_NAMES
 from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
@@ -31,7 +32,8 @@ class Candidate:
     """A config with all that the model needs of it.
 
     `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
-    which the rung derives from a problem: the quick ones. `fastest` are the shape classes for which it was measured so.
+    which the rung derives from a problem: the quick ones; `suits` are those for choosing, each with
+    the constants that it names. `fastest` are the shape classes for which it was measured so.
     """
 
     config: Config
@@ -39,7 +41,21 @@ class Candidate:
     constants: Constants
     calibrated: bool
     rules: tuple[Expr, ...]
+    suits: tuple[tuple[Expr, Mapping[str, int]], ...]
     fastest: Sequence[str] = ()
+
+    def is_suited(self, names: Mapping[str, int], found: dict[str, bool]) -> bool:
+        """Whether the rules for choosing let a problem of these names pass; `found` keeps what names no constants."""
+        for rule, constants in self.suits:
+            if constants:
+                holds = bool(rule.evaluate({**constants, **names}))
+            elif (known := found.get(rule.text)) is not None:
+                holds = known
+            else:
+                holds = found[rule.text] = bool(rule.evaluate(names))
+            if not holds:
+                return False
+        return True
 
     def may_take(self, problem: Problem, names: Mapping[str, int]) -> bool:
         """Whether kind and quick rules let the problem pass; `refusal` has the last word, and the reasons."""
@@ -97,7 +113,10 @@ def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tupl
 
 
 def refusal(config: Config, problem: Problem, sm_count: int) -> str:
-    """Why `config` doesn't take `problem`, in words; empty where it does."""
+    """Why `config` doesn't take `problem` or is never the fastest for it, in words; empty where it may be chosen."""
+    unsuited = first_failure(config.rung.rules_of("choice"), config.problem_scope(problem))
+    if unsuited is not None:
+        return f"{config.rung.name}: {unsuited}"
     try:
         config.require_problem(problem)
         config.grid(problem, sm_count=sm_count)
@@ -139,5 +158,7 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
             constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
+    constants_of = {rule.expr: rule.expr.names & config.constants.keys() for rule in config.rung.rules_of("choice")}
+    suits = tuple((expr, {name: config.constants[name] for name in named}) for expr, named in constants_of.items())
     fastest = () if known is None else known.fastest
-    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules, fastest)
+    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules, suits, fastest)

@@ -111,8 +111,11 @@ def estimates(problem: Problem, arch: ArchSpec, calibration: Calibration, *, mos
     candidates = candidates_for(arch, problem.dtype, calibration)
     names = names_of(problem, calibration.rates.sm_count)
     through_dram_us = memory_us(problem, calibration.rates)
+    suited: dict[str, bool] = {}
     expected = [
-        Estimate(each, each.expected(problem, names, calibration, through_dram_us)) for each in reversed(candidates)
+        Estimate(each, each.expected(problem, names, calibration, through_dram_us))
+        for each in reversed(candidates)
+        if each.is_suited(names, suited)
     ]
     found: list[Estimate] = []
     for each in sorted(expected, key=lambda estimate: estimate.terms.total_us):

@@ -15,6 +15,7 @@ from tilewright.errors import InvalidInput
 from tilewright.facts.roofline import CARDS, Card, card_of_device
 from tilewright.problem import Problem
 from tilewright.record import Record, compute_ceiling, is_steady
+from tilewright.select.candidates import refusal
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
 from tilewright.select.traits import Pieces, Traits, names_of, pieces_of, traits_of
@@ -83,17 +84,20 @@ def rates_of(card: Card, records: Sequence[Record]) -> Rates:
 
 
 def samples_of(records: Iterable[Record], arch: ArchSpec, sm_count: int) -> Iterable[Sample]:
-    """Every verified row of a rung and config that there are today, timed in the steady mode."""
+    """Every verified row, timed in the steady mode, of a rung and config of today that may be chosen for its shape."""
     for record in records:
         for row in record.rows if record.command in COMMANDS and is_steady(record) else ():
             rung = all_rungs().get(row.rung)
             paired = record.command == "bench" and (record.about or {}).get("every") and row.arm in PAIRED_ARMS
             if rung is None or row.time_us is None or not row.verified or row.config is None or paired:
                 continue
+            problem = problem_of(row.problem)
             try:
                 config = rung_config(rung, row.config)
             except InvalidInput:
                 continue
-            problem, traits = problem_of(row.problem), traits_of(config, arch, row.ctas_per_sm)
+            if refusal(config, problem, sm_count):
+                continue
+            traits = traits_of(config, arch, row.ctas_per_sm)
             pieces = pieces_of(config, traits, problem, names_of(problem, sm_count))
             yield Sample(problem, config, traits, pieces, row.time_us)

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tilewright.declare import Lesson, Rung, with_defaults
+from tilewright.declare import Lesson, Rung, choice_rule, with_defaults
 from tilewright.rungs.simt.k15_split_k import RUNG as K15
 
 WIDTHS = ("BM", "BN", "WM", "WN")
@@ -29,7 +29,7 @@ most. Beyond 64 rows FMAs are the limit and ordinary tiles do.""",
     params=with_defaults(PARAMS, BM=16, BN=128, BK=16, WM=16, WN=64, TM=8, TN=4, SPLIT_K=8, MIN_CTAS=4),
     derived=K15.derived,
     from_problem=K15.from_problem,
-    rules=K15.rules,
+    rules=(*K15.rules, choice_rule("min(m, n) <= 8 * min(BM, BN)", "since larger tiles read less")),
     requires=K15.requires,
     shared=K15.shared,
     launch=K15.launch,
