@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.declare import Registry, Rung, Search, rung_config
-from tilewright.lab.outcomes import outcome_sentence, outcomes
+from tilewright.lab.outcomes import outcome_sentence, outcomes, size_of
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
+from tilewright.lab.suite_summary import best_rows
 from tilewright.record import Record, Row
 from tilewright.report.tables import PART_ROWS, caption
 
@@ -27,9 +29,10 @@ reproduce them. *Measured*: here, at 4096³.
 """
 
 
-def lesson_section(step: Rung | Search, records: Sequence[Record]) -> str:
-    """One step's part of the document."""
-    told = "\n".join(f"- {outcome_sentence(record, row)}" for record, row in outcomes(records, step.name))
+def lesson_section(step: Rung | Search, records: Sequence[Record], suites: Sequence[Row]) -> str:
+    """One step's part of the document; `suites` are the fastest of our kernels for the shapes of suites."""
+    sentences = [outcome_sentence(record, row) for record, row in outcomes(records, step.name)]
+    told = "\n".join(f"- {sentence}" for sentence in [*sentences, *_suite_sentences(step.name, suites)])
     builds_on = f"Builds on `{step.builds_on}`. " if step.builds_on else ""
     parts = [
         f"## {step.number} · {step.title}",
@@ -43,6 +46,23 @@ def lesson_section(step: Rung | Search, records: Sequence[Record]) -> str:
         f"**When it stops being right.** {_prose(step.lesson.expires)}",
     ]
     return "\n\n".join(parts)
+
+
+def _suite_sentences(name: str, suites: Sequence[Row]) -> Iterator[str]:
+    """For how many shapes of the suites it is the fastest of our kernels, and how fast, where there are such."""
+    rows = sorted((row for row in suites if row.rung == name), key=_median)
+    if not rows:
+        return
+    mean = statistics.geometric_mean(map(_median, rows))
+    ends = [f"{percent(_median(row))}% ({size_of(row)} {row.problem['layout']})" for row in (rows[0], rows[-1])]
+    yield (
+        f"[Suites](suites.md): the fastest of our kernels for {len(rows)} of {len(suites)} shapes. There it reaches "
+        f"{percent(mean)}% of cuBLAS in the mean, from {ends[0]} to {ends[1]}."
+    )
+
+
+def _median(row: Row) -> float:
+    return 0.0 if row.ratio_to_baseline is None else row.ratio_to_baseline.median
 
 
 def _settings(step: Rung | Search) -> str:
@@ -97,7 +117,8 @@ def _or_blank(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def ladder_document(rungs: Registry, records: Sequence[Record]) -> str:
+def ladder_document(rungs: Registry, records: Sequence[Record], suites: Sequence[Record]) -> str:
     """The whole of `docs/ladder.md`."""
-    sections = [lesson_section(step, records) for step in rungs.steps]
+    tried = [row for record in suites if (record.about or {}).get("every") for row in best_rows(record)]
+    sections = [lesson_section(step, records, tried) for step in rungs.steps]
     return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.steps, records), *sections]) + "\n"
