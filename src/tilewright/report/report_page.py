@@ -12,6 +12,7 @@ from tilewright.lab.render import UNSUPPORTED, percent
 from tilewright.record import Row
 from tilewright.report import (
     environment_view,
+    examples_view,
     experiments_view,
     ladder_view,
     overhead_view,
@@ -69,6 +70,8 @@ def _sections(sources: Sequence[Source]) -> Iterable[tuple[str, str, str, list[H
         overview + _drawn(experiments_view.experiment_part, comparisons),
     )
     yield "suites", "Suites", suite_view.LEAD, _drawn(suite_view.suite_part, filter(suite_view.is_suite, sources))
+    uses = filter(examples_view.is_example, sources)
+    yield "examples", "Real uses", examples_view.LEAD, _drawn(examples_view.example_part, uses)
     calls = filter(overhead_view.is_overhead, sources)
     yield "overhead", "The host's overhead", overhead_view.LEAD, _drawn(overhead_view.overhead_part, calls)
     yield "tuning", "Tuning", tuning_view.LEAD, _drawn(tuning_view.tuning_part, searches)

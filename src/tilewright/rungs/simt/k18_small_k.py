@@ -62,8 +62,8 @@ memory serve more.""",
         ),
         derived(
             "WORD",
-            f"1 + (WIDTH - 1) * ({aligned('d', 4)} and (reads_c == 0 or {aligned('c', 4)}))",
-            "neighbouring columns of a lane, by the alignment of D and C",
+            f"1 + (WIDTH - 1) * (IS_HELD and {aligned('d', 4)} and (reads_c == 0 or {aligned('c', 4)}))",
+            "neighbouring columns of a lane, by the alignment of D and C; one alone where registers are short",
         ),
     ),
     rules=(

@@ -35,7 +35,8 @@ __device__ __forceinline__ Vec<Scalar::accumulate, COUNT> finished(const GemmArg
   Vec<Scalar::accumulate, COUNT> out;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    Scalar::accumulate x = IS_SCALED ? Scalar::mul(args.alpha, acc[i]) : acc[i];
+    Scalar::accumulate x = acc[i];
+    if constexpr (IS_SCALED) x = Scalar::mul(args.alpha, x);
     if (reads_c<MODE>(args)) x = scale_and_add(args, acc[i], Output::widen(c[i]));
     out[i] = Epilogue::apply(x, col + i, args);
   }
