@@ -226,6 +226,24 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
     assert library("bfloat16") and not library("float16")
 
 
+def test_a_choice_rule_keeps_a_rung_from_being_chosen_and_from_nothing_else():
+    config = rung_config(all_rungs()["k18_small_k"])
+    deep = Problem(m=4096, n=4096, k=17)
+    config.require_problem(deep)
+    assert candidates.refusal(config, deep, SMS) == (
+        "k18_small_k: k=17, BK=16: k <= BK must hold, since else B is loaded again for every few rows"
+    )
+    assert not candidates.refusal(config, replace(deep, k=16), SMS)
+    arch = get_arch("sm_90a")
+    calibration = calibration_for(arch, SMS, "H200")
+    for problem in (deep, Problem(m=300, n=200, k=100), Problem(m=1, n=70000, k=9, layout="NT")):
+        for each in choice.estimates(problem, arch, calibration):
+            assert not candidates.refusal(each.candidate.config, problem, SMS)
+        offered = {each.candidate.config for each in choice.estimates(problem, arch, calibration)}
+        allowed = [c.config for c in candidates.candidates_for(arch, "float32", calibration)]
+        assert offered == {config for config in allowed if not candidates.refusal(config, problem, SMS)}
+
+
 # --- the model
 
 

@@ -207,6 +207,14 @@ def test_the_library_is_a_candidate_where_every_shape_of_a_class_was_surely_fast
     assert all("NN aligned" in name for name in learned.library)
 
 
+def test_a_calibration_learns_nothing_from_what_a_choice_took(every_record, calibration):
+    chosen = replace(every_record, about={**every_record.about, "every": False})
+    both = calibrated({"one": every_record, "two": chosen})
+    assert both.learned == calibration.learned and both.about["records"] == ["one"]
+    with pytest.raises(InvalidInput, match="no verified and timed row"):
+        calibrated({"two": chosen})
+
+
 def test_a_calibration_survives_its_file(calibration):
     text = file_text(calibration)
     again = Calibration.from_json(json.loads(text))

@@ -27,7 +27,7 @@ def example_part(source: Source) -> Html:
     samples = [(row.arm or row.rung, ", ".join(map(str, row.samples_us or ()))) for row in record.rows]
     return tag(
         "article",
-        tag("h3", heading_of(source)),
+        tag("h3", f"{(record.about or {}).get('example', '')}: {heading_of(source)}"),
         sheet("Times", ("what", "time", "% of the framework's"), rows),
         sheet("Kernels", ("products", "chosen"), kernels),
         taken(source),
