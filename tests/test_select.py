@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -226,6 +227,17 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
     assert library("bfloat16") and not library("float16")
 
 
+def test_ctas_that_are_counted_by_tiles_are_the_grids():
+    arch, problem = get_arch("sm_90a"), Problem(m=1000, n=333, k=700, batch=3)
+    counted = [each for each in written_down() if each.fits(arch) and "float32" in each.rung.requires.every_dtype]
+    by_tiles = [(config, traits_of(config, arch)) for config in counted]
+    by_tiles = [(config, traits) for config, traits in by_tiles if traits.by_tiles and not traits.persistent]
+    assert {config.rung.name for config, _ in by_tiles} >= {"k13_multistage", "k15_split_k", "k16_small_m"}
+    for config, traits in by_tiles:
+        found = pieces_of(config, traits, problem, names_of(problem, SMS))
+        assert found.ctas == math.prod(config.grid(problem, sm_count=SMS))
+
+
 def test_a_choice_rule_keeps_a_rung_from_being_chosen_and_from_nothing_else():
     config = rung_config(all_rungs()["k18_small_k"])
     deep = Problem(m=4096, n=4096, k=17)
@@ -250,7 +262,7 @@ def test_a_choice_rule_keeps_a_rung_from_being_chosen_and_from_nothing_else():
 RATES = nominal_rates(get_card("H200"))
 GRID = all_rungs().find("k06").launch.grid
 TILE = {"BM": 128, "BN": 128}
-TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, GRID, TILE, by_problem=False)
+TRAITS = Traits(128, 128, 8, 2, 128 * 128, 2048, 16384, 2, False, False, False, GRID, TILE, by_problem=False)
 
 
 def pieces(traits, problem, split=1):

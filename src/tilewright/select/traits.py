@@ -22,6 +22,8 @@ STORED = "stored"
 """Beside a problem's names: how its operands are stored, as one number."""
 GROUP = "SLICE_GROUP"
 """The constant that says how many slices one CTA adds up, where there are more."""
+TILES = "ceil_div(m, BM) * ceil_div(n, BN) * batch"
+"""The grid of a kernel of a CTA a tile, computed here without its expression: most candidates have it."""
 OTHER_REGISTERS = 64
 """What a thread is taken to need beside its accumulators, where nothing was compiled."""
 
@@ -31,6 +33,7 @@ class Traits:
     """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
     A `persistent` kernel's CTAs take tiles in turn; where it also `deals` they share out the steps of the last ones.
+    Where pieces come `by_tiles` there is one for each tile and slice.
     `constants` are what `grid`, the launch's dimensions that aren't 1, and slices are computed with, beside the
     problem's own names, and where that is `by_problem` what the rung derives from these.
     """
@@ -45,6 +48,7 @@ class Traits:
     ctas_per_sm: int
     persistent: bool
     deals: bool
+    by_tiles: bool
     grid: tuple[Expr, ...]
     constants: Mapping[str, int]
     by_problem: bool
@@ -74,6 +78,7 @@ def traits_of(config: Config, arch: ArchSpec, ctas_per_sm: int | None = None) ->
         ctas_per_sm=ctas_per_sm or _guessed_ctas(config, arch),
         persistent=config.rung.launch.persistent,
         deals=config.rung.launch.persistent and config.rung.scratch is not None,
+        by_tiles=config.rung.launch.persistent or [expr.text for expr in grid] in ([TILES], [f"{TILES} * {SPLIT}"]),
         grid=grid,
         constants={name: value for name, value in config.constants.items() if name in named},
         by_problem=not chosen.isdisjoint(named),
@@ -93,13 +98,13 @@ def pieces_of(config: Config, traits: Traits, problem: Problem, names: Mapping[s
 
     Of a problem that the config doesn't take some number, at least 1.
     """
+    split, copies = traits.constants.get(SPLIT, 1), _copies(config, traits, problem, names)
+    if traits.by_tiles:
+        tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
+        return Pieces(tiles * split, split, copies)
     known = {**names, **traits.constants}
     if traits.by_problem:
         known.update(config.problem_scope(problem))
-    split, copies = known.get(SPLIT, 1), _copies(config, traits, problem, names)
-    if traits.persistent:
-        tiles = -(-problem.m // traits.rows) * -(-problem.n // traits.cols) * problem.batch
-        return Pieces(tiles * split, split, copies)
     try:
         ctas = prod(expr.evaluate(known) for expr in traits.grid)
     except ExpressionError:  # beyond 64 bits, so beyond any launch
