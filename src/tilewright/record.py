@@ -213,6 +213,11 @@ def is_steady(record: Record) -> bool:
     return all(each.get("mode", "steady") == "steady" for each in measurements if each)
 
 
+def tries_every(record: Record) -> bool:
+    """Whether it is of a suite in which all candidates were tried, beside what was chosen."""
+    return record.command == "bench" and bool((record.about or {}).get("every"))
+
+
 def _settled_rows(record: Record) -> list[Row]:
     """The rows whose times stand by themselves: most of a tuning run's only order its configs."""
     if record.command == "bench" or not is_steady(record):

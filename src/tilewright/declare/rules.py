@@ -3,8 +3,8 @@
 A rule is an expression of the small language with its reason. The five kinds differ in what they may name and
 when they are checked: config rules before anything (and again by the compiler, as static_assert), architecture
 rules with a target at hand, problem rules before a launch, choice rules where the library chooses, binary rules after
-compiling. Rules are ordered
-and the first failure stops, so a later rule may divide by what an earlier one has shown to be non-zero.
+compiling. Rules are ordered and the first failure stops, so a later rule may divide by what an earlier one has shown to
+be non-zero.
 """
 
 from __future__ import annotations

@@ -42,11 +42,11 @@ def best_rows(record: Record) -> list[Row]:
     best: dict[str, Row] = {}
     for row in record.rows:
         if row.arm in (CHOSEN, OWN, BEST) and row.config is not None and row.ratio_to_baseline is not None:
-            best[_key(row)] = max(best.get(_key(row), row), row, key=_median)
+            best[_key(row)] = max(best.get(_key(row), row), row, key=median_ratio)
     return list(best.values())
 
 
-def _median(row: Row) -> float:
+def median_ratio(row: Row) -> float:
     """How often the row's time goes into the baseline's; of one without a ratio, more than any."""
     return math.inf if row.ratio_to_baseline is None else row.ratio_to_baseline.median
 
@@ -69,7 +69,7 @@ def means_of(shapes: Iterable[Row], regrets: Mapping[str, float] | None = None) 
 def worst(record: Record, most: int = WORST) -> list[Row]:
     """The shapes with the lowest ratios, the lowest first."""
     rows = [row for row in chosen_rows(record) if row.ratio_to_baseline is not None]
-    return sorted(rows, key=_median)[:most]
+    return sorted(rows, key=median_ratio)[:most]
 
 
 def summary(record: Record) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tilewright.report.html import Html, tag
-from tilewright.report.parts import folded, heading_of, sheet, spread, taken, time
+from tilewright.report.parts import full, heading_of, sheet, spread, taken, time
 from tilewright.report.reading import Source
+from tilewright.report.samples_view import samples_part
 
 LEAD = (
     "What a script of the checkout's examples folder found: the framework's own products and tilewright's in the same "
@@ -20,17 +21,16 @@ def is_example(source: Source) -> bool:
 
 def example_part(source: Source) -> Html:
     """One record: times and ratios, the kernels that were chosen, and the raw samples folded in."""
-    record = source.record
+    record, about = source.record, source.record.about or {}
     ratios = ["" if r.ratio_to_baseline is None else spread(r.ratio_to_baseline, unit="") for r in record.rows]
-    rows = [(row.arm or row.rung, time(row), ratio) for row, ratio in zip(record.rows, ratios, strict=True)]
-    kernels = list((record.about or {}).get("kernels", {}).items())
-    samples = [(row.arm or row.rung, ", ".join(map(str, row.samples_us or ()))) for row in record.rows]
+    rows = [(full(row), time(row), ratio) for row, ratio in zip(record.rows, ratios, strict=True)]
+    kernels = list(about.get("kernels", {}).items())
     return tag(
         "article",
-        tag("h3", f"{(record.about or {}).get('example', '')}: {heading_of(source)}"),
+        tag("h3", f"{about.get('example', '')}: {heading_of(source)}"),
         sheet("Times", ("what", "time", "% of the framework's"), rows),
         sheet("Kernels", ("products", "chosen"), kernels),
         taken(source),
-        folded("Raw samples", sheet("µs", ("what", "samples"), samples)),
+        samples_part(source, record.rows),
         id=f"{source.ident}-example",
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.declare import Registry, Rung, Search, rung_config
 from tilewright.lab.outcomes import outcome_sentence, outcomes, size_of
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
-from tilewright.lab.suite_summary import best_rows
-from tilewright.record import Record, Row
+from tilewright.lab.suite_summary import best_rows, means_of, median_ratio
+from tilewright.record import Record, Row, tries_every
 from tilewright.report.tables import PART_ROWS, caption
 
 INTRODUCTION = """\
@@ -50,19 +49,15 @@ def lesson_section(step: Rung | Search, records: Sequence[Record], suites: Seque
 
 def _suite_sentences(name: str, suites: Sequence[Row]) -> Iterator[str]:
     """For how many shapes of the suites it is the fastest of our kernels, and how fast, where there are such."""
-    rows = sorted((row for row in suites if row.rung == name), key=_median)
+    rows = sorted((row for row in suites if row.rung == name), key=median_ratio)
     if not rows:
         return
-    mean = statistics.geometric_mean(map(_median, rows))
-    ends = [f"{percent(_median(row))}% ({size_of(row)} {row.problem['layout']})" for row in (rows[0], rows[-1])]
+    *_, overall = means_of(rows)
+    ends = [f"{percent(median_ratio(row))}% ({size_of(row)} {row.problem['layout']})" for row in (rows[0], rows[-1])]
     yield (
         f"[Suites](suites.md): the fastest of our kernels for {len(rows)} of {len(suites)} shapes. There it reaches "
-        f"{percent(mean)}% of cuBLAS in the mean, from {ends[0]} to {ends[1]}."
+        f"{percent(overall.mean)}% of cuBLAS in the mean, from {ends[0]} to {ends[1]}."
     )
-
-
-def _median(row: Row) -> float:
-    return 0.0 if row.ratio_to_baseline is None else row.ratio_to_baseline.median
 
 
 def _settings(step: Rung | Search) -> str:
@@ -119,6 +114,6 @@ def _or_blank(value: object) -> str:
 
 def ladder_document(rungs: Registry, records: Sequence[Record], suites: Sequence[Record]) -> str:
     """The whole of `docs/ladder.md`."""
-    tried = [row for record in suites if (record.about or {}).get("every") for row in best_rows(record)]
+    tried = [row for record in suites if tries_every(record) for row in best_rows(record)]
     sections = [lesson_section(step, records, tried) for step in rungs.steps]
     return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.steps, records), *sections]) + "\n"

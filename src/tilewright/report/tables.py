@@ -9,7 +9,7 @@ from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
 from tilewright.lab.suite_summary import best_rows, chosen_rows, means_of
 from tilewright.measure.modes import STEADY
-from tilewright.record import Record, Row, compute_ceiling
+from tilewright.record import Record, Row, compute_ceiling, tries_every
 
 PART_ROWS = 3
 """A record of no more rows than this is of one rung, not of a ladder."""
@@ -97,7 +97,7 @@ def suite_table(record: Record) -> str:
     return "\n".join([*lines, "", taken])
 
 
-KERNELS = ("as the library chooses", "own, as chosen", "own, the fastest")
+FASTEST, OWN_CHOICE, CHOICE = KERNELS = ("own, the fastest", "own, as chosen", "as the library chooses")
 
 
 def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
@@ -109,29 +109,25 @@ def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
         "| suite | kernels | class | shapes | % of cuBLAS, geometric mean | lowest | floor, % of time | commit |",
         "|---|---|---|---:|---:|---:|---:|---|",
     ]
-    rows: dict[tuple[str, str], list[Row]] = {}
-    commits: dict[tuple[str, str], dict[str, None]] = {}
+    parts: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         about = record.about or {}
-        if record.command != "bench":
-            continue
-        every = bool(about.get("every"))
-        kernels = KERNELS[2] if every else KERNELS[1] if about.get("own") else KERNELS[0]
-        key = (about.get("suite", ""), kernels)
-        rows.setdefault(key, []).extend(best_rows(record) if every else chosen_rows(record))
-        commits.setdefault(key, {})[record.environment["commit"]] = None
-    for suite, kernels in sorted(rows, key=lambda key: (key[0], -KERNELS.index(key[1]))):
-        of = ", ".join(f"`{commit}`" for commit in commits[suite, kernels])
-        means = means_of(rows[suite, kernels])
+        if record.command == "bench":
+            kernels = FASTEST if tries_every(record) else OWN_CHOICE if about.get("own") else CHOICE
+            parts.setdefault((about.get("suite", ""), kernels), []).append(record)
+    for suite, kernels in sorted(parts, key=lambda part: (part[0], KERNELS.index(part[1]))):
+        of = parts[suite, kernels]
+        commits = ", ".join(dict.fromkeys(f"`{record.environment['commit']}`" for record in of))
+        means = means_of(row for record in of for row in (best_rows if kernels == FASTEST else chosen_rows)(record))
         for mean in means[-1:] if brief else means:
             figures = (percent(mean.mean), percent(mean.lowest), percent(mean.of_floor))
-            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, of))} |")
+            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, commits))} |")
     return "\n".join(lines)
 
 
 def suite_tables(records: Iterable[Record]) -> str:
     """Every record of a suite in which all candidates were tried."""
-    suites = (record for record in records if record.command == "bench" and (record.about or {}).get("every"))
+    suites = filter(tries_every, records)
     return "\n\n".join(f"### {(record.about or {}).get('suite', '')}\n\n{suite_table(record)}" for record in suites)
 
 

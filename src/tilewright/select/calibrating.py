@@ -19,7 +19,7 @@ from tilewright.declare import Config
 from tilewright.errors import InvalidInput
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
-from tilewright.record import Ratio, Record
+from tilewright.record import Ratio, Record, tries_every
 from tilewright.select.calibration import Calibration, KnownConfig, Learned, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
@@ -48,7 +48,7 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     """
     card, arch = card_of(records)
     rates = rates_of(card, list(records.values()))
-    used = {name: record for name, record in records.items() if not _is_of_choices(record)}
+    used = {name: record for name, record in records.items() if record.command != "bench" or tries_every(record)}
     every = list(used.values())
     samples = list(samples_of(every, arch, rates.sm_count))
     if not samples:
@@ -59,10 +59,6 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     commits = sorted({str(record.environment.get("commit")) for record in every})
     about = {"records": list(used), "commits": commits, "seed": seed}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
-
-
-def _is_of_choices(record: Record) -> bool:
-    return record.command == "bench" and not (record.about or {}).get("every")
 
 
 def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:

@@ -32,8 +32,8 @@ class Candidate:
     """A config with all that the model needs of it.
 
     `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
-    which the rung derives from a problem: the quick ones; `suits` are those for choosing, each with
-    the constants that it names. `fastest` are the shape classes for which it was measured so.
+    which the rung derives from a problem: the quick ones; `suits` are those for choosing, each with the constants that
+    it names, and behind a key of both. `fastest` are the shape classes for which it was measured so.
     """
 
     config: Config
@@ -41,19 +41,15 @@ class Candidate:
     constants: Constants
     calibrated: bool
     rules: tuple[Expr, ...]
-    suits: tuple[tuple[Expr, Mapping[str, int]], ...]
+    suits: tuple[tuple[str, Expr, Mapping[str, int]], ...]
     fastest: Sequence[str] = ()
 
     def is_suited(self, names: Mapping[str, int], found: dict[str, bool]) -> bool:
-        """Whether the rules for choosing let a problem of these names pass; `found` keeps what names no constants."""
-        for rule, constants in self.suits:
-            if constants:
-                holds = bool(rule.evaluate({**constants, **names}))
-            elif (known := found.get(rule.text)) is not None:
-                holds = known
-            else:
-                holds = found[rule.text] = bool(rule.evaluate(names))
-            if not holds:
+        """Whether the rules for choosing let a problem of these names pass; `found` keeps what was decided for it."""
+        for key, rule, constants in self.suits:
+            if key not in found:
+                found[key] = bool(rule.evaluate({**constants, **names}))
+            if not found[key]:
                 return False
         return True
 
@@ -114,7 +110,8 @@ def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tupl
 
 def refusal(config: Config, problem: Problem, sm_count: int) -> str:
     """Why `config` doesn't take `problem` or is never the fastest for it, in words; empty where it may be chosen."""
-    unsuited = first_failure(config.rung.rules_of("choice"), config.problem_scope(problem))
+    choice_rules = config.rung.rules_of("choice")
+    unsuited = first_failure(choice_rules, config.problem_scope(problem)) if choice_rules else None
     if unsuited is not None:
         return f"{config.rung.name}: {unsuited}"
     try:
@@ -158,7 +155,9 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
             constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
-    constants_of = {rule.expr: rule.expr.names & config.constants.keys() for rule in config.rung.rules_of("choice")}
-    suits = tuple((expr, {name: config.constants[name] for name in named}) for expr, named in constants_of.items())
+    suits = []
+    for rule in config.rung.rules_of("choice"):
+        named = {name: config.constants[name] for name in rule.expr.names & config.constants.keys()}
+        suits.append((f"{rule.expr.text}, {named}", rule.expr, named))
     fastest = () if known is None else known.fastest
-    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules, suits, fastest)
+    return Candidate(config, traits_of(config, arch, ctas_per_sm), constants, calibrated, rules, tuple(suits), fastest)

@@ -14,7 +14,7 @@ from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidInput
 from tilewright.facts.roofline import CARDS, Card, card_of_device
 from tilewright.problem import Problem
-from tilewright.record import Record, compute_ceiling, is_steady
+from tilewright.record import Record, compute_ceiling, is_steady, tries_every
 from tilewright.select.candidates import refusal
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
@@ -88,7 +88,7 @@ def samples_of(records: Iterable[Record], arch: ArchSpec, sm_count: int) -> Iter
     for record in records:
         for row in record.rows if record.command in COMMANDS and is_steady(record) else ():
             rung = all_rungs().get(row.rung)
-            paired = record.command == "bench" and (record.about or {}).get("every") and row.arm in PAIRED_ARMS
+            paired = tries_every(record) and row.arm in PAIRED_ARMS
             if rung is None or row.time_us is None or not row.verified or row.config is None or paired:
                 continue
             problem = problem_of(row.problem)

@@ -1,4 +1,15 @@
-from tilewright.declare import Lesson, Param, Rung, config_rule, derived, launch, scratch, shared, with_defaults
+from tilewright.declare import (
+    Lesson,
+    Param,
+    Rung,
+    Scratch,
+    config_rule,
+    derived,
+    launch,
+    scratch,
+    shared,
+    with_defaults,
+)
 from tilewright.rungs.simt.k13_multistage import RUNG as K13
 from tilewright.rungs.simt.k13_multistage import TILES
 
@@ -6,9 +17,10 @@ SLICE_GROUP = derived("SLICE_GROUP", "16 + 16 * (SPLIT_K > 256)", "slices that o
 WHOLE_GROUPS = config_rule("SPLIT_K <= SLICE_GROUP or SPLIT_K % SLICE_GROUP == 0", "so that groups of slices are whole")
 
 
-def flags(outputs: str) -> str:
-    """How many flags slices need: for each of the outputs one, or one a group and one for the groups."""
-    return f"{outputs} * ((SPLIT_K > 1) + (SPLIT_K > SLICE_GROUP) * SPLIT_K // SLICE_GROUP)"
+def slice_scratch(outputs: str, size: str) -> Scratch:
+    """What slices of such outputs need: sums, and for each output a flag, or one a group and one for the groups."""
+    flags = "((SPLIT_K > 1) + (SPLIT_K > SLICE_GROUP) * SPLIT_K // SLICE_GROUP)"
+    return scratch(sums=f"{outputs} * SPLIT_K * {size} * (SPLIT_K > 1)", flags=f"{outputs} * {flags}")
 
 
 RUNG = Rung(
@@ -53,7 +65,7 @@ wave for any size.""",
     requires=K13.requires,
     shared=(*K13.shared, shared("arrived", "1", dynamic=True)),
     launch=launch(grid=(f"{TILES} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),
-    scratch=scratch(sums=f"{TILES} * SPLIT_K * BM * BN", flags=flags(TILES)),
+    scratch=slice_scratch(TILES, "BM * BN"),
     accesses=K13.accesses,
     unguarded_when=K13.unguarded_when,
     footprints=K13.footprints,

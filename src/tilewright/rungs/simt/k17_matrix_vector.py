@@ -11,11 +11,10 @@ from tilewright.declare import (
     derived,
     footprint,
     launch,
-    scratch,
     shared,
 )
 from tilewright.rungs.simt.k13_multistage import aligned
-from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, flags
+from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, slice_scratch
 
 BANDS = "ceil_div(max(m, n), BN) * min(m, n) * batch"
 ALONG_K = "((n >= m and transposed_b) or (n < m and not transposed_a))"
@@ -76,7 +75,7 @@ For a second row or column the matrix is read again. Sums in an order of their o
     requires=Requires(layouts=("NN", "NT", "TN", "TT")),
     shared=(shared("partial", "MOST_PARTS * (BN + 4)"), shared("arrived", "1")),
     launch=launch(grid=(f"{BANDS} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),
-    scratch=scratch(sums=f"{BANDS} * SPLIT_K * BN * (SPLIT_K > 1)", flags=flags(BANDS)),
+    scratch=slice_scratch(BANDS, "BN"),
     accesses=accesses(
         k_step="BK",
         results="BN",

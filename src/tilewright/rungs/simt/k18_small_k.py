@@ -13,7 +13,7 @@ from tilewright.declare import (
     shared,
 )
 from tilewright.declare.rules import binary_rule
-from tilewright.rungs.simt.k13_multistage import aligned, whole_copies
+from tilewright.rungs.simt.k13_multistage import TILES, aligned, whole_copies
 
 RUNG = Rung(
     number=18,
@@ -79,7 +79,7 @@ memory serve more.""",
     ),
     requires=Requires(layouts=("NN", "NT", "TN", "TT"), features=frozenset({"cp_async"})),
     shared=(shared("rings", "NUM_THREADS // 32 * BK * (TM + 4)", stages="STAGES"),),
-    launch=launch(grid=("ceil_div(m, BM) * ceil_div(n, BN) * batch", "1", "1"), block=("NUM_THREADS", "1", "1")),
+    launch=launch(grid=(TILES, "1", "1"), block=("NUM_THREADS", "1", "1")),
     accesses=accesses(
         k_step="BK",
         results="BM * BN",

@@ -11,11 +11,10 @@ from tilewright.declare import (
     derived,
     footprint,
     launch,
-    scratch,
     shared,
 )
 from tilewright.rungs.simt.k13_multistage import aligned, whole_copies
-from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, flags
+from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, slice_scratch
 
 IS_B = "(transposed_b and (transposed_a or n >= m))"
 LARGE, SMALL = f"(m + {IS_B} * (n - m))", f"(n + {IS_B} * (m - n))"
@@ -101,7 +100,7 @@ of sixteen bytes each, so often from one register bank: a kernel that is bound b
         shared("arrived", "1", dynamic=True),
     ),
     launch=launch(grid=(f"{TILES} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),
-    scratch=scratch(sums=f"{TILES} * SPLIT_K * BM * BN", flags=flags(TILES)),
+    scratch=slice_scratch(TILES, "BM * BN"),
     accesses=accesses(
         k_step="BK",
         results="BM * BN",
