@@ -96,7 +96,8 @@ def kernels_of(a: Any, q: Any, y: Any) -> dict[str, str]:
         with tw.Gemm(left, right) as product:
             plan = product.plan()
         if plan.copies:
-            raise WrongResult(f"{label}: copies {', '.join(sorted(plan.copied))}; operands are to be used as they lie")
+            copied = ", ".join(sorted(copy.name for copy in plan.copies))
+            raise WrongResult(f"{label}: copies {copied}; operands are to be used where they are")
         found[label] = one_line(plan)
     return found
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tilewright.api import frameworks, running
+from tilewright.api import execution, frameworks
 from tilewright.api.frameworks.numpy_arrays import NumpyArrays, dtype_of
-from tilewright.api.view import View
 from tilewright.arch import get_arch
 from tilewright.problem import storage_dtype
-from tilewright.run.args import GemmArgs, gemm_args
-from tilewright.run.call import grid_of
-from tilewright.run.prepared import PreparedLaunch
+from tilewright.run.args import GemmArgs, unbound_args
+from tilewright.run.cuda_launch import CudaLaunch
+from tilewright.run.kernel import Kernel, grid_of
 
 CONTEXT = 0x77
 
@@ -38,14 +38,12 @@ class DoubleArrays(NumpyArrays):
     on_host = False
     stream = 5
 
-    def signature(self, array):
-        return (*super().signature(array), array.device)
+    def identity(self, array):
+        address, signature = super().identity(array)
+        return address, (*signature, array.device)
 
-    def view(self, name, array):
-        seen = super().view(name, array.view(np.ndarray))
-        return View(
-            name, seen.address, seen.shape, seen.strides_bytes, seen.dtype, array.device, seen.writable, seen.unusable
-        )
+    def describe(self, name, array):
+        return replace(super().describe(name, array.view(np.ndarray)), device=array.device)
 
     def copy(self, array, copy):
         made = super().copy(array, copy)
@@ -115,29 +113,76 @@ class DoubleDriver:
 
 
 class MemoryDriver:
-    """A driver whose launches say which scratch they had and check that it is theirs; `capturing` are streams."""
+    """A driver whose launches say which scratch they had and check that it is theirs.
+
+    `capturing` gives the capture of each stream that is captured; `ids` the id of a stream's handle where that isn't
+    the handle itself. `end_capture` lets a graph go. Memory of a capture must be there before it is launched with.
+    """
 
     def __init__(self):
-        self.blocks, self.calls, self.launches, self.capturing, self.status = {}, [], [], set(), 0
-        self.next, self.running = 1 << 40, threading.Lock()
+        self.blocks, self.calls, self.launches, self.capturing, self.ids = {}, [], [], {}, {}
+        self.status, self.synchronize_status, self.mode = 0, 0, 0
+        self.next, self.running, self.graphs, self.objects = 1 << 40, threading.Lock(), {}, {}
 
     def cuCtxGetCurrent(self, pointer):
         pointer._obj.value = CONTEXT
         return 0
 
-    def cuStreamIsCapturing(self, stream, pointer):
-        pointer._obj.value = int((stream.value or 0) in self.capturing)
+    def cuCtxPushCurrent_v2(self, context):
         return 0
 
-    def cuMemAllocAsync(self, pointer, size, stream):
+    def cuCtxPopCurrent_v2(self, pointer):
+        return 0
+
+    def cuCtxSynchronize(self):
+        self.calls.append("synchronize")
+        return self.synchronize_status
+
+    def cuStreamGetCaptureInfo_v2(self, stream, status, capture, graph, dependencies, count):
+        found = self.capturing.get(stream.value or 0)
+        status._obj.value = int(found is not None)
+        if found is not None:
+            capture._obj.value = found
+            if graph is not None:
+                graph._obj.value = found
+        return 0
+
+    def cuStreamGetId(self, stream, pointer):
+        handle = stream.value or 0
+        made = self.ids.get(handle, handle)
+        pointer._obj.value = made() if callable(made) else made
+        return 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        mode._obj.value, self.mode = self.mode, mode._obj.value
+        return 0
+
+    def cuStreamCreate(self, stream, flags):
+        assert self.mode == 2, "a stream is made in a capture only in the relaxed mode"
+        stream._obj.value = 999
+        return 0
+
+    def cuStreamSynchronize(self, stream):
+        self.calls.append("wait")
+        return 0
+
+    def _alloc(self, pointer, size, stream):
         self.next += 1 << 32
         pointer._obj.value = self.next
-        self.blocks[self.next] = {"bytes": size.value, "zeroed": 0, "stream": stream.value or 0}
+        self.blocks[self.next] = {"bytes": size.value, "zeroed": 0, "stream": stream}
         self.calls.append("alloc")
         return 0
 
+    def cuMemAllocAsync(self, pointer, size, stream):
+        assert not self.capturing.get(stream.value or 0), "an allocation would be a node of the graph"
+        return self._alloc(pointer, size, stream.value or 0)
+
+    def cuMemAlloc_v2(self, pointer, size):
+        assert self.mode == 2, "memory is allocated in a capture only in the relaxed mode"
+        return self._alloc(pointer, size, None)
+
     def cuMemsetD32Async(self, address, value, words, stream):
-        assert value == 0 and self.blocks[address.value]["stream"] == (stream.value or 0)
+        assert value.value == 0 and not self.capturing.get(stream.value or 0), "clearing would be a node of the graph"
         self.blocks[address.value]["zeroed"] = 4 * words.value
         self.calls.append("zero")
         return 0
@@ -147,11 +192,33 @@ class MemoryDriver:
         self.calls.append("free")
         return 0
 
+    def cuMemFree_v2(self, address):
+        del self.blocks[address.value]
+        self.calls.append("free")
+        return 0
+
+    def cuUserObjectCreate(self, made, pointer, destructor, count, flags):
+        made._obj.value = len(self.objects) + 1
+        self.objects[made._obj.value] = pointer, destructor
+        assert count.value == 1
+        return 0
+
+    def cuGraphRetainUserObject(self, graph, user_object, count, flags):
+        self.graphs.setdefault(graph.value, []).append(user_object.value)
+        return 0
+
+    def end_capture(self, capture):
+        """End a capture, its graph and all instances of it."""
+        self.capturing = {stream: other for stream, other in self.capturing.items() if other != capture}
+        for number in self.graphs.pop(capture):
+            pointer, destructor = self.objects.pop(number)
+            destructor(pointer)
+
     def cuLaunchKernelEx(self, config, function, pointers, extra):
         assert self.running.acquire(blocking=False), "the scratch of two launches at once"
         args, stream = GemmArgs.from_address(pointers._obj[0]), config._obj.stream or 0
         block = self.blocks[args.flags]
-        assert block["stream"] == stream and args.workspace % 256 == 0
+        assert block["stream"] in (stream, None) and args.workspace % 256 == 0
         assert args.workspace - args.flags >= block["zeroed"] > 0, "flags that a workspace covers, or not zeroed"
         time.sleep(1e-4)
         self.calls.append("launch")
@@ -202,24 +269,22 @@ class DoubleTarget:
     def is_capturing(self, stream):
         return stream in self.captured
 
-    def load(self, part, stream):
+    def bind(self, part, stream):
         self.loaded.append(part)
-
-    def prepared(self, part, addresses, stream):
-        problem = part.problem
-        grid = grid_of(part.choice.config, problem, sm_count=self.sm_count)
-        args = gemm_args(problem, **addresses)
+        config, problem = part.choice.config, part.problem
+        grid = grid_of(config, problem, sm_count=self.sm_count)
+        args = unbound_args(problem, has_maps=False)
         number = len(self.driver.kernels) + 1
         self.driver.kernels[number] = problem, grid, type(args)
-        return PreparedLaunch(number, CONTEXT, grid, args, driver=self.driver)
+        return Kernel(config, problem, None, None, grid, CudaLaunch(number, CONTEXT, grid, args, driver=self.driver))
 
 
 def install(monkeypatch):
     """Make DoubleArray a framework on this target, with nothing planned yet; gives the target."""
     target = DoubleTarget(DoubleDriver())
-    monkeypatch.setattr(running, "gpu_target", lambda device: target)
-    monkeypatch.setattr(running, "_kept", {})
-    monkeypatch.setitem(frameworks._by_type, DoubleArray, DoubleArrays())
+    monkeypatch.setattr(execution, "gpu_target", lambda device: target)
+    monkeypatch.setattr(execution, "kept", {})
+    monkeypatch.setitem(frameworks.KNOWN, DoubleArray, DoubleArrays())
     return target
 
 

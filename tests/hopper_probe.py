@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.compile.binary import KernelSource
 from tilewright.declare.tensor_map import TensorMap
 from tilewright.run.protocol import Grid
-from tilewright.run.tensor_map import EncodedMap
+from tilewright.run.tensor_map import EncodedMap, encode_for_driver, encode_for_emulator
 
 KERNELS = Path(__file__).parent / "kernels"
 HEADERS = ("mbarrier", "barriers", "matrix", "tma", "wgmma", "registers")
@@ -118,7 +118,8 @@ def launch_hopper(
             host = operand.stored()
             memory[name] = device.alloc(host.nbytes, label=name.upper(), read_only=name != "d")
             device.upload(memory[name], host.reshape(-1).view(np.uint8))
-            setattr(args, name, device.encode(operand.tensor_map(), memory[name].address))
+            encode = encode_for_emulator if device.name == "emulator" else encode_for_driver
+            setattr(args, name, encode(operand.tensor_map(), memory[name].address))
     y = device.alloc(4 * elements, label="Y")
     device.upload(y, np.full(elements, np.nan, np.float32).view(np.uint8))
     args.y = y.address

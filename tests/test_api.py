@@ -386,7 +386,7 @@ class Exported:
 
 def test_j6_an_exporter_of_the_hosts_memory_is_refused_in_words():
     x = Exported(integers(4, 4)[:, ::-1])
-    with pytest.raises(InvalidProblem, match="of another library lie on the host"):
+    with pytest.raises(InvalidProblem, match="of another library are on the host"):
         tw.matmul(x, x)
 
 
@@ -407,7 +407,7 @@ def test_arrays_of_the_host_need_a_gpu_or_the_emulator_by_name():
         (lambda x: matmul(np.zeros((), np.float32), x), r"A: a scalar, shape \(\)"),
         (lambda x: matmul(x, np.float32(1)), "B: float32: a scalar"),
         (lambda x: matmul([[1.0]], x), "list: no array"),
-        (lambda x: matmul(x.astype(np.float64), x), "A: dtype=float64: takes float32, float16, bfloat16"),
+        (lambda x: matmul(x.astype(np.float64), x), "A: dtype=float64: supports float32, float16, bfloat16"),
         (lambda x: matmul(x.astype(np.complex64), x), "A: dtype=complex64"),
         (lambda x: matmul(x.astype(np.int8), x), "A: dtype=int8"),
         (lambda x: matmul(np.ma.masked_less(x, 0), x), "A: a masked array"),
@@ -452,7 +452,7 @@ def test_tf32_is_taken_where_it_is_asked_for():
     a, b = np.full((64, 64), 1024.5, np.float32), np.eye(64, dtype=np.float32)
     plan = tw.Gemm(a, b, compute_type="tf32", backend="emulator").plan()
     assert plan.parts[0].problem.dtype == "tfloat32"
-    assert str(plan).splitlines()[-1] == "B: copied, by columns: no rung takes it stored as N"
+    assert str(plan).splitlines()[-1] == "B: copied, by columns: no rung supports it stored as N"
     assert set(np.diag(matmul(a, b, compute_type="CUBLAS_COMPUTE_32F_FAST_TF32"))) <= {1024.0, 1025.0}
 
 

@@ -9,8 +9,8 @@ import pytest
 import device_double
 import tilewright as tw
 from device_double import DoubleArray, DoubleArrays
-from tilewright.api import frameworks, planning, running
-from tilewright.measure.baseline_torch import multiplies_as
+from tilewright.api import execution, frameworks, plan
+from tilewright.api.torch.settings import may_replace_kernel
 from tilewright.select import choose
 
 
@@ -22,11 +22,12 @@ class Multiplying(DoubleArrays):
     def __init__(self):
         self.products = []
 
-    def product(self, a, b, out, dtype):
+    def product(self, a, b, bias, out, dtype):
         if not self.promises:
             return None
         self.products.append((dtype, self.stream))
-        return np.matmul(a, b, out=out)
+        result = np.matmul(a, b, out=out)
+        return result if bias is None else np.add(result, bias, out=result)
 
 
 @pytest.fixture
@@ -43,8 +44,8 @@ def framework(target, monkeypatch):
         return replace(found, library="half the time" if kernels == "all" else "")
 
     made = Multiplying()
-    monkeypatch.setitem(frameworks._by_type, DoubleArray, made)
-    monkeypatch.setattr(planning, "choose", faster)
+    monkeypatch.setitem(frameworks.KNOWN, DoubleArray, made)
+    monkeypatch.setattr(plan, "choose", faster)
     return made
 
 
@@ -87,17 +88,27 @@ def test_a_framework_whose_settings_promise_something_else_is_passed_over_each_t
 
 
 @pytest.mark.parametrize(
-    "operands",
+    ("operands", "is_taken"),
     [
-        lambda: (integers(6, 4)[:, ::-1], integers(4, 5), None),
-        lambda: (integers(6, 4), integers(4, 5), integers(6, 10)[:, ::2]),
-        lambda: (integers(3, 1, 6, 4), integers(2, 4, 5), None),
+        (lambda: (integers(6, 4)[:, ::-1], integers(4, 5), None), True),
+        (lambda: (integers(3, 1, 6, 4), integers(2, 4, 5), None), True),
+        (lambda: (integers(6, 4), integers(4, 5), integers(6, 10)[:, ::2]), False),
     ],
-    ids=["a copy", "a temporary", "several launches"],
+    ids=["a copy", "several launches", "a temporary"],
 )
-def test_the_frameworks_product_is_for_one_launch_on_arrays_as_they_lie(framework, target, operands):
+def test_the_frameworks_product_is_taken_whatever_the_strides_where_it_may_write_to_out(
+    framework, target, operands, is_taken
+):
     a, b, out = operands()
     assert np.array_equal(tw.matmul(a, b, out=out), np.matmul(a, b))
+    assert bool(framework.products) == is_taken == (not target.driver.launches)
+
+
+def test_the_frameworks_product_is_not_taken_for_arrays_that_overlap_out(framework, target):
+    buffer = integers(32, 8)
+    a, b, out = buffer[:8], integers(8, 8), buffer[4:12]
+    wanted = np.array(a) @ b
+    assert np.array_equal(tw.matmul(a, b, out=out), wanted)
     assert not framework.products and target.driver.launches
 
 
@@ -116,12 +127,14 @@ def test_a_framework_without_a_product_is_not_asked_for_one(framework, target, m
         ("tfloat32", {"allow_tf32": True}, True),
         ("float32", {"fp32_precision": "ieee"}, True),
         ("tfloat32", {"fp32_precision": "ieee"}, False),
-        ("bfloat16", {"allow_bf16_reduced_precision_reduction": True}, False),
+        ("bfloat16", {"allow_bf16_reduced_precision_reduction": True}, True),
         ("bfloat16", {"allow_bf16_reduced_precision_reduction": False}, True),
-        ("float16", {"allow_fp16_reduced_precision_reduction": False, "allow_fp16_accumulation": True}, False),
+        ("float16", {"allow_fp16_reduced_precision_reduction": False, "allow_fp16_accumulation": True}, True),
     ],
 )
-def test_torchs_product_is_meant_where_its_settings_give_the_same_arithmetic(dtype, settings, is_meant, monkeypatch):
+def test_torchs_product_may_be_taken_for_the_same_arithmetic_and_in_16_bits_as_torch_is_set(
+    dtype, settings, is_meant, monkeypatch
+):
     class Matmul(SimpleNamespace):
         @property
         def allow_tf32(self):
@@ -132,9 +145,9 @@ def test_torchs_product_is_meant_where_its_settings_give_the_same_arithmetic(dty
     given = Matmul(**{name: value for name, value in settings.items() if name != "allow_tf32"})
     torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=given)))
     monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
-    assert multiplies_as(dtype, torch) == is_meant
+    assert may_replace_kernel(dtype, torch) == is_meant
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
-    assert multiplies_as(dtype, torch) == (is_meant and "float32" not in dtype)
+    assert may_replace_kernel(dtype, torch) == (is_meant and "float32" not in dtype)
 
 
 # Tuning at a first use.
@@ -149,8 +162,8 @@ def searched(monkeypatch):
         return replace(choose(problem, *card, **more), tuned=problem in found)
 
     monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "on")
-    monkeypatch.setattr(planning, "choose", tuned)
-    monkeypatch.setattr(running, "tune_first_use", lambda problem, choice, machine: found.append(problem))
+    monkeypatch.setattr(plan, "choose", tuned)
+    monkeypatch.setattr(execution, "tune_first_use", lambda problem, choice, device: found.append(problem))
     return found
 
 

@@ -11,13 +11,14 @@ import pytest
 import device_double
 import tilewright as tw
 from device_double import DoubleArray, DoubleArrays, MemoryDriver
-from tilewright.api import frameworks, running
-from tilewright.api import target as targets
-from tilewright.api.asked import Asked
-from tilewright.api.planning import make_plan
-from tilewright.api.view import View
+from tilewright.api import devices, execution, frameworks
+from tilewright.api.operands import Operand, product_of
+from tilewright.api.plan import make_plan
 from tilewright.arch import get_arch
+from tilewright.compile.nvrtc import compile_cubin
 from tilewright.errors import InvalidInput, InvalidProblem, LaunchFailed, NoDevice
+from tilewright.run.cuda_launch import CudaLaunch
+from tilewright.run.scratch import StreamScratch
 
 RNG = np.random.default_rng(1)
 
@@ -163,7 +164,7 @@ def test_a_launch_that_fails_is_reported(driver, monkeypatch):
     def raise_(status):
         raise LaunchFailed(f"status {status}")
 
-    monkeypatch.setattr("tilewright.run.prepared.require", raise_)
+    monkeypatch.setattr("tilewright.run.cuda_launch.require", raise_)
     driver.status = 719
     with pytest.raises(LaunchFailed, match="status 719"):
         tw.matmul(aligned(4, 4), aligned(4, 4))
@@ -253,10 +254,10 @@ def test_threads_share_what_is_planned(target, driver):
 
 
 def test_what_is_planned_is_kept_within_bounds(target, monkeypatch):
-    monkeypatch.setattr(running, "MOST_KEPT", 3)
+    monkeypatch.setattr(execution, "MOST_KEPT", 3)
     for m in range(1, 8):
         tw.matmul(aligned(m, 4), aligned(4, 4))
-    assert 0 < len(running._kept) <= 3
+    assert 0 < len(execution.kept) <= 3
 
 
 def test_the_plan_is_logged_once(target, caplog):
@@ -271,13 +272,13 @@ def test_the_plan_is_logged_once(target, caplog):
 
 def test_a_framework_may_take_a_call_over(target, monkeypatch):
     class Traced(DoubleArrays):
-        def takes_over(self, arrays):
+        def takes_over(self, a, b, c, out, bias):
             return True
 
         def call(self, **arguments):
             return arguments
 
-    monkeypatch.setitem(frameworks._by_type, DoubleArray, Traced())
+    monkeypatch.setitem(frameworks.KNOWN, DoubleArray, Traced())
     a, b = aligned(4, 4), aligned(4, 4)
     got = tw.gemm(a, b, bias=a[0], alpha=2.0)
     assert got["a"] is a and got["options"].alpha == 2.0 and got["stream"] is None
@@ -342,63 +343,69 @@ class StandIn:
     """What a GpuTarget asks of a card."""
 
     def __init__(self, device, stream):
-        self.arch, self.sm_count, self.capturing, self.loads = get_arch("sm_90a"), 132, False, []
+        self.arch, self.sm_count, self.capturing, self.loads = get_arch("sm_90a"), 132, False, set()
         self.device = SimpleNamespace(name="NVIDIA H200")
+        self.driver = MemoryDriver()
+        self.scratch = StreamScratch(self.driver)
 
     def is_capturing(self, stream):
         return self.capturing
 
-    def loaded(self, binary, dynamic_smem_bytes):
-        self.loads.append((binary.entry, dynamic_smem_bytes))
-        return len(self.loads), device_double.CONTEXT
+    def compile(self, source):
+        return compile_cubin(source, self.arch)
+
+    def is_loaded(self, binary):
+        return binary.key in self.loads
+
+    def prepare(self, binary, grid, args, maps, need):
+        self.loads.add(binary.key)
+        return CudaLaunch(
+            *(len(self.loads), device_double.CONTEXT, grid, args),
+            **{"maps": maps, "need": need, "scratch": self.scratch, "driver": self.driver},
+        )
 
 
 @pytest.fixture
 def real_target(monkeypatch):
-    monkeypatch.setattr(targets, "CudaBackend", StandIn)
-    return targets.GpuTarget(0)
+    monkeypatch.setattr("tilewright.run.cuda.CudaBackend", StandIn)
+    return devices.GpuTarget(0)
 
 
 def part_of(m, n=5, k=4):
-    a = View("A", 256, (m, k), (4 * k, 4), "float32", 0)
-    b = View("B", 256, (k, n), (4 * n, 4), "float32", 0)
+    a = Operand("A", 256, (m, k), (4 * k, 4), "float32", 0)
+    b = Operand("B", 256, (k, n), (4 * n, 4), "float32", 0)
     scalars = {"alpha": 1.0, "beta": 0.0, "dtype": "float32", "epilogue": tw.Epilogue(), "alignment_bytes": 256}
-    asked = Asked(a=a, b=b, c=None, out=None, bias=None, **scalars)
-    return make_plan(asked, device_double.DoubleTarget(None)).parts[0]
+    product = product_of(a=a, b=b, c=None, out=None, bias=None, **scalars)
+    return make_plan(product, device_double.DoubleTarget(None)).parts[0]
 
 
 def test_a_kernel_is_loaded_once_whatever_the_size(real_target):
     for m in (3, 5, 3):
-        real_target.load(part_of(m), 0)
+        real_target.bind(part_of(m), 0)
     assert len(real_target._gpu.loads) == 1
 
 
 def test_a_kernel_is_not_loaded_while_a_graph_is_captured(real_target):
     real_target._gpu.capturing = True
     with pytest.raises(InvalidInput, match="make the same call once before the capture"):
-        real_target.load(part_of(3), 5)
+        real_target.bind(part_of(3), 5)
     real_target._gpu.capturing = False
-    real_target.load(part_of(3), 5)
+    real_target.bind(part_of(3), 5)
     real_target._gpu.capturing = True
-    real_target.load(part_of(5), 5)
+    real_target.bind(part_of(5), 5)
     assert len(real_target._gpu.loads) == 1
 
 
-def test_a_prepared_launch_has_the_parts_arguments(real_target, monkeypatch):
-    driver = device_double.DoubleDriver()
-    monkeypatch.setattr("tilewright.run.prepared.driver_library", lambda: driver)
-    part = part_of(3)
-    launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
-    assert (launch._args.m, launch._args.lda, launch._args.d) == (3, 4, 768)
+def test_a_bound_launch_has_the_parts_arguments(real_target):
+    launch = real_target.bind(part_of(3), 0).launch
+    assert (launch._args.m, launch._args.lda, launch._args.d) == (3, 4, 0)
     assert ctypes.addressof(launch._args) % 64 == 0
 
 
-def test_a_prepared_launch_of_slices_takes_scratch_as_it_is_launched(real_target, monkeypatch):
-    driver, part = MemoryDriver(), part_of(8, 4096, 4096)
-    for module in ("prepared", "stream_scratch"):
-        monkeypatch.setattr(f"tilewright.run.{module}.driver_library", lambda: driver)
+def test_a_bound_launch_of_slices_takes_scratch_as_it_is_launched(real_target):
+    part = part_of(8, 4096, 4096)
     assert part.choice.config.rung.scratch is not None
-    launch = real_target.prepared(part, {"a": 256, "b": 512, "c": 0, "d": 768, "bias": 0}, 0)
-    assert driver.calls == []
+    launch = real_target.bind(part, 0).launch
+    assert real_target._gpu.driver.calls == []
     launch(256, 512, 0, 768, 0, 7)
-    assert driver.calls == ["alloc", "zero", "launch"]
+    assert real_target._gpu.driver.calls == ["alloc", "zero", "launch"]

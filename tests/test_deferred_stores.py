@@ -5,16 +5,15 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compile.host import compile_host, host_source
-from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
 from tilewright.declare import all_rungs, rung_config
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import LaunchFailed
-from tilewright.lab.verifying import backend_run
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.tracing import TracingBackend
 from tilewright.verify import verify
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.operands import make_operands
 
 SMALL = {"BM": 64, "BN": 64, "WM": 32, "WN": 32, "TM": 8, "TN": 4, "STAGES": 4, "MATH_REGISTERS": 256}
@@ -32,11 +31,10 @@ PROBLEMS = [
 def run_of(backend, compiled=compile_host, edit=lambda text: text):
     """CONFIG on the emulator, its kernel's text edited."""
 
-    def binary(problem):
-        source = kernel_source(CONFIG, problem)
+    def binary(source):
         return compiled(host_source(replace(source, text=edit(source.text))))
 
-    return backend_run(CONFIG, backend, binary, sm_count=2)
+    return DeviceRuns(backend).of(CONFIG, compiled=binary, sm_count=2)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=" ".join)

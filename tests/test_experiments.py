@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from tilewright.arch import get_arch
 from tilewright.cli import app
-from tilewright.compile.host import compile_host, host_source
 from tilewright.errors import InvalidConfig, InvalidDeclaration, UnknownName
 from tilewright.lab.build_record import build_record
 from tilewright.lab.causes import confounded, differences
@@ -19,11 +18,11 @@ from tilewright.lab.experiment_command import RECORDED, recorded_verdicts
 from tilewright.lab.experimenting import built_experiment, measured_experiment
 from tilewright.lab.measuring import Effort
 from tilewright.lab.trial import Trial, build
-from tilewright.lab.verifying import backend_run
 from tilewright.problem import Problem
 from tilewright.record import Record, load_records
 from tilewright.report.experiments import experiments_document
 from tilewright.run.emulator import EmulatorBackend
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import check_case, make_case
 from tilewright.verify.operands import make_operands
 
@@ -78,8 +77,8 @@ def test_every_experiment_says_what_it_expects(experiment):
 def test_every_edited_kernel_is_right(candidate):
     case = make_case("integer", make_operands(THREE_COLUMNS, "integer"), exact=True)
     with EmulatorBackend() as backend:
-        binary = compile_host(host_source(candidate.source(THREE_COLUMNS)))
-        check = check_case(backend_run(candidate.config, backend, lambda _: binary, sm_count=1), case)
+        run = DeviceRuns(backend).of(candidate.config, variant=candidate.variant, sm_count=1)
+        check = check_case(run, case)
     assert check.ok, str(check)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.api.gradients import gradient_of_a, gradient_of_b, summed_to
+from tilewright.api.torch.gradients import gradient_of_a, gradient_of_b, summed_to
 
 SHAPES = [
     ((3, 4), (4, 2)),

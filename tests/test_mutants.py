@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mutants import asynchrony, order, score
-from mutants.judge import all_catches, by_checks, cases, first_catch, rolled_binary
+from mutants.judge import all_catches, by_checks, cases, first_catch, rolled_by
 from mutants.operators import mutants
 from mutants.subjects import subjects, with_headers
 from tilewright.compile.traced import compile_traced
@@ -20,8 +20,9 @@ from tilewright.declare import all_rungs, rung_config
 from tilewright.emulator.tracing import Watch
 from tilewright.lab.races_command import distinct_problems
 from tilewright.lab.tracing import declared_matrices, trace_config
-from tilewright.lab.verifying import COMPLETIONS, SCHEDULES, backend_run, emulator_settings, sweep
+from tilewright.lab.verifying import COMPLETIONS, SCHEDULES, emulator_settings, sweep
 from tilewright.run.tracing import TracingBackend
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import check_case
 
 ROOT = Path(__file__).parent.parent
@@ -109,7 +110,7 @@ def test_the_rung_itself_is_right_and_has_no_finding_under_20_schedules(rung):
     for (schedule, seed, completion), case in zip(settings, itertools.cycle((batch, largest))):
         watch = Watch(counts=False, checks=True, matrices=declared_matrices(case.operands.problem))
         with TracingBackend(watch, schedule=schedule, seed=seed, async_completion=completion) as backend:
-            run = backend_run(config, backend, rolled_binary(config, compile_traced), sm_count=1)
+            run = DeviceRuns(backend).of(config, compiled=rolled_by(compile_traced), sm_count=1)
             outcome = check_case(run, case)
             assert outcome.ok, f"{outcome} ({schedule}, seed {seed}, {completion})"
             assert not backend.traces[0].findings, f"{schedule}, seed {seed}, {completion}"

@@ -108,7 +108,7 @@ def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
     from tilewright.compile.host import compile_host, host_source
     from tilewright.compile.source import kernel_source
     from tilewright.compile.variant import Variant
-    from tilewright.run.call import grid_of
+    from tilewright.run.kernel import grid_of
     from tilewright.verify.device import run_on
 
     config = rung_config(all_rungs().find("k08"))
@@ -116,7 +116,7 @@ def test_beta_decided_at_run_time_agrees_with_the_specialised_kernel(mode):
         problem = Problem(m=128, n=64, k=32, beta=beta)
         binary = compile_host(host_source(kernel_source(config, problem, Variant(beta_mode=mode))))
         with EmulatorBackend() as backend:
-            run = run_on(backend, binary, lambda p: grid_of(config, p))
+            run = run_on(backend, binary, lambda p: grid_of(config, p, sm_count=1))
             assert verify(run, [problem], layers="integer").ok
             operands = make_operands(problem, "integer")
             operands.logical("c")[...] = np.nan

@@ -1,6 +1,5 @@
 """Workspace and flags: declared, allocated once for each backend, and left as the next launch needs them."""
 
-import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +10,8 @@ from tilewright.declare import all_rungs, rung_config, scratch
 from tilewright.errors import InvalidDeclaration
 from tilewright.lab.verifying import emulator_run
 from tilewright.problem import Problem
-from tilewright.run.args import launch_args
 from tilewright.run.emulator import EmulatorBackend
-from tilewright.run.scratch import _held
+from tilewright.run.kernel import bind
 from tilewright.verify.operands import bits, logical_view, make_operands
 
 SPLIT = rung_config(
@@ -29,22 +27,22 @@ def test_a_declaration_that_names_what_is_not_known_is_refused():
 
 
 def test_a_launch_gets_what_its_problem_needs_and_the_same_again():
-    sums, flags = 4 * 6 * 32 * 32, 4
-    assert SPLIT.scratch(SMALL) == (sums, flags)
+    accumulators, flags = 4 * 6 * 32 * 32, 4
+    assert SPLIT.scratch(SMALL) == (accumulators, flags)
     with EmulatorBackend() as backend:
-        first, again = (launch_args(SPLIT, SMALL, backend, a=0, b=0, c=0, d=0) for _ in range(2))
-        assert (first.workspace, first.flags) == (again.workspace, again.flags)
-        held = _held[backend]
-        assert (held["workspace"].nbytes, held["flags"].nbytes) == (4 * sums, 4 * flags)
-        larger = launch_args(SPLIT, replace(SMALL, m=400), backend, a=0, b=0, c=0, d=0)
-        assert held["workspace"].nbytes > 4 * sums and larger.workspace == held["workspace"].address
-        assert not backend.download(held["flags"]).any()
+        run, seen = emulator_run(SPLIT, backend), []
+        for problem in (SMALL, SMALL, Problem(m=400, n=33, k=90)):
+            run(problem, make_operands(problem, "integer"))
+            seen.append((backend.scratch.workspace, backend.scratch.flags))
+            assert not backend.download(backend.scratch.flags).any()
+    assert seen[0] == seen[1] and (seen[0][0].nbytes, seen[0][1].nbytes) == (4 * accumulators, 4 * flags)
+    assert seen[2][0].nbytes > 4 * accumulators
 
 
 def test_a_rung_without_scratch_gets_none():
     with EmulatorBackend() as backend:
-        args = launch_args(rung_config(all_rungs().find("k13")), SMALL, backend, a=0, b=0, c=0, d=0)
-    assert isinstance(args, ctypes.Structure) and (args.workspace, args.flags) == (0, 0)
+        bind(rung_config(all_rungs().find("k13")), SMALL, backend)
+        assert backend.scratch.workspace is None and backend.scratch.flags is None
 
 
 @pytest.mark.parametrize("slices", [6, 48])
@@ -57,7 +55,7 @@ def test_split_sums_have_the_same_bits_whoever_comes_last_and_leave_flags_zero(s
         with EmulatorBackend(schedule=schedule, seed=3) as backend:
             run = emulator_run(config, backend)
             results += [bits(logical_view(SMALL, "d", run(SMALL, operands).d)) for _ in range(2)]
-            assert not backend.download(_held[backend]["flags"]).any()
+            assert not backend.download(backend.scratch.flags).any()
     assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
@@ -87,4 +85,4 @@ def test_stream_k_computes_every_step_once_however_many_ctas_share_them(ctas):
             for _ in range(2):
                 d = logical_view(problem, "d", run(problem, operands).d)
                 np.testing.assert_array_equal(d, operands.logical("a") @ operands.logical("b") + operands.logical("c"))
-            assert not backend.download(_held[backend]["flags"]).any()
+            assert not backend.download(backend.scratch.flags).any()

@@ -15,12 +15,11 @@ from tilewright.errors import InvalidProblem
 from tilewright.lab import suite_gpu
 from tilewright.lab.measuring import Effort
 from tilewright.lab.suite_gpu import GpuSuite, layout_of
-from tilewright.lab.verifying import host_binary
+from tilewright.lab.verifying import rolled_binary
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
-from tilewright.run.args import launch_args
-from tilewright.run.call import grid_of
 from tilewright.run.emulator import EmulatorBackend
+from tilewright.run.kernel import bind
 from tilewright.verify.freivalds import GUARD
 
 K02, K04 = (rung_config(all_rungs().find(name)) for name in ("k02", "k04"))
@@ -50,6 +49,9 @@ class EmulatedGpu(EmulatorBackend):
             self.launched.append((binary.entry, args.a, args.d))
         super().launch(binary, grid, args)
 
+    def stream_handle(self, stream=None):
+        return stream
+
 
 class Baseline:
     """Multiplies by k02; `off` puts its result so many bytes too far."""
@@ -61,8 +63,7 @@ class Baseline:
 
     def gemm(self, problem, a, b, c, d, stream):
         assert stream == "a stream"
-        args = launch_args(K02, problem, self.gpu, a=a, b=b, c=c, d=d + self.off)
-        self.gpu.launch(host_binary(K02, problem), grid_of(K02, problem), args)
+        bind(K02, problem, self.gpu, compiled=rolled_binary)(a=a, b=b, c=c, d=d + self.off)
 
 
 class PlainTimer:

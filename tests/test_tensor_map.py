@@ -1,5 +1,4 @@
 import ctypes
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -7,16 +6,17 @@ from hypothesis import strategies as st
 
 from test_declare import tiny
 from tilewright.arch import get_arch
+from tilewright.compile.binary import Binary
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import Requires, Rung, derived, launch, operand_map, rung_config
 from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidDeclaration, InvalidProblem
 from tilewright.lab.verifying import emulator_run
-from tilewright.measure.ring import OperandRing
 from tilewright.problem import Problem
-from tilewright.run.args import GemmArgs, TmaArgs, launch_args
+from tilewright.run.args import GemmArgs, TmaArgs
 from tilewright.run.emulator import EmulatorBackend
+from tilewright.run.kernel import bind
 from tilewright.run.tensor_map import EncodedMap, encode_for_emulator
 from tilewright.verify.operands import logical_view, make_operands
 
@@ -123,7 +123,9 @@ def test_a_kernel_finds_the_declared_maps_of_its_operands_in_its_argument():
 def test_a_map_that_is_not_declared_for_the_problem_is_zeros():
     config, problem = rung_config(mapped()), Problem(**KIND, m=24, n=32, k=40)
     with EmulatorBackend() as backend:
-        args = launch_args(config, problem, backend, a=4096, b=4096, c=0, d=4096)
+        memory, kernel = backend.alloc(1 << 16, label="all"), bind(config, problem, backend)
+        kernel(**dict.fromkeys("abd", memory.address))
+        args = kernel.launch._args
     assert sorted(config.tensor_maps(problem)) == ["a", "b"]
     assert any(args.map_b.words)
     assert not any(args.map_d.words)
@@ -137,10 +139,9 @@ def test_an_empty_operand_is_mapped_as_one_element():
 
 def test_only_a_rung_with_maps_takes_the_longer_struct_and_both_compilers_agree_on_it():
     config, plain = rung_config(mapped()), rung_config(mapped(tensor_maps=()))
-    addresses = dict.fromkeys("abcd", 4096)
     with EmulatorBackend() as backend:
-        assert type(launch_args(config, BATCH, backend, **addresses)) is TmaArgs
-        assert type(launch_args(plain, BATCH, backend, **addresses)) is GemmArgs
+        assert type(bind(config, BATCH, backend).launch._args) is TmaArgs
+        assert type(bind(plain, BATCH, backend, binary=Binary("none", "x86-64", b"", "", "")).launch._args) is GemmArgs
     assert (ctypes.sizeof(GemmArgs), TmaArgs.map_a.offset, ctypes.sizeof(TmaArgs)) == (144, 192, 576)
     binary = compile_cubin(kernel_source(config, BATCH), get_arch("sm_90a"))
     assert binary.resources.spill_bytes == 0
@@ -173,21 +174,3 @@ def test_a_declaration_maps_an_operand_once_and_names_what_is_known():
     ):
         with pytest.raises(InvalidDeclaration, match=words):
             mapped(tensor_maps=maps)
-
-
-def test_a_ring_encodes_maps_once_for_each_set_and_not_for_each_launch():
-    encoded, launched = [], []
-    gpu = SimpleNamespace(
-        sm_count=1,
-        device=SimpleNamespace(properties=SimpleNamespace(l2_cache_size=1 << 14)),
-        alloc=lambda nbytes, label: SimpleNamespace(address=4096),
-        upload=lambda memory, host: None,
-        encode=lambda made, address: encoded.append(made) or EncodedMap(),
-        launch=lambda binary, grid, args, stream: launched.append(args),
-    )
-    ring = OperandRing(BATCH, gpu)
-    arm = ring.config_arm("tiny", rung_config(mapped()), None)
-    for launch_index in range(10):
-        arm.launch(launch_index % ring.slots, None)
-    assert len(encoded) == 3 * ring.slots
-    assert len({id(args) for args in launched}) == ring.slots > 1

@@ -24,8 +24,8 @@ from tilewright.errors import InvalidInput, LaunchFailed
 from tilewright.lab.tracing import declared_matrices
 from tilewright.problem import Problem
 from tilewright.run.args import gemm_args
-from tilewright.run.call import grid_of
 from tilewright.run.emulator import EmulatorBackend
+from tilewright.run.kernel import grid_of
 from tilewright.run.protocol import Grid
 from tilewright.run.tracing import TracingBackend
 

@@ -9,12 +9,13 @@ import pytest
 from tilewright.arch import get_arch
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import WrongResult
-from tilewright.lab.verifying import host_binary
+from tilewright.lab.verifying import rolled_binary
 from tilewright.measure import ClockReading
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
+from tilewright.run import kernel
 from tilewright.run.emulator import EmulatorBackend
-from tilewright.tune import final_rounds, launcher
+from tilewright.tune import final_rounds
 from tilewright.tune import gpu as tune_gpu
 from tilewright.tune.context import problem_fields
 from tilewright.tune.final_rounds import measure_on_gpu
@@ -40,11 +41,22 @@ class EmulatedGpu(EmulatorBackend):
     def current(self):
         return contextlib.nullcontext()
 
-    def launch(self, binary, grid, args, *, stream=None):
-        if stream is None:
-            super().launch(binary, grid, args)
-        else:
-            stream.busy_us += TIME_US[grid.block[1]]
+    def compile(self, source):
+        return rolled_binary(source)
+
+    def stream_handle(self, stream=None):
+        return stream
+
+    def prepare(self, binary, grid, args, maps, need):
+        run = super().prepare(binary, grid, args, maps, need)
+
+        def launch(a, b, c, d, bias, stream):
+            if stream is None:
+                run(a, b, c, d, bias, stream)
+            else:
+                stream.busy_us += TIME_US[grid.block[1]]
+
+        return launch
 
 
 class FakeTimer:
@@ -79,8 +91,6 @@ class FakeCublas:
 
 @pytest.fixture
 def emulated(monkeypatch):
-    monkeypatch.setattr(launcher, "compile_cubin", lambda source, arch: source)
-    monkeypatch.setattr(launcher, "kernel_source", host_binary)
     for module in (tune_gpu, final_rounds):
         monkeypatch.setattr(module, "CudaBackend", EmulatedGpu)
         monkeypatch.setattr(module, "CudaTimer", FakeTimer)
@@ -104,13 +114,13 @@ def test_a_config_is_checked_by_real_launches_and_then_timed(emulated):
 
 
 def test_a_wrong_config_is_refused_before_it_is_timed(emulated, monkeypatch):
-    real = launcher.grid_of
+    real = kernel.grid_of
 
     def too_few(config, problem, *, sm_count):
         grid = real(config, problem, sm_count=sm_count)
         return dataclasses.replace(grid, grid=(1, *grid.grid[1:]))
 
-    monkeypatch.setattr(launcher, "grid_of", too_few)
+    monkeypatch.setattr(kernel, "grid_of", too_few)
     monkeypatch.setattr(FakeTimer, "time_us", lambda *_: pytest.fail("it was timed"))
     with pytest.raises(WrongResult, match="not written"):
         GpuScreen({"rung": K02.name, "problem": problem_fields(PROBLEM), "device": 0}).evaluate(job(16))
@@ -130,13 +140,15 @@ def test_finalists_and_cublas_are_measured_in_the_same_rounds(emulated):
 
 
 def test_a_finalist_that_is_wrong_at_full_size_takes_no_part(emulated, monkeypatch):
-    def sabotaged(config, problem):
+    real = kernel.kernel_source
+
+    def sabotaged(config, problem, *variant):
         if config.values["BM"] == 32:
             short = dataclasses.replace(K02, source=K02.source.replace("k < args.k", "k < args.k - 1"))
             config = dataclasses.replace(config, rung=short)
-        return host_binary(config, problem)
+        return real(config, problem, *variant)
 
-    monkeypatch.setattr(launcher, "kernel_source", sabotaged)
+    monkeypatch.setattr(kernel, "kernel_source", sabotaged)
     found = finals({f"BM={rows}": rung_config(K02, {"BM": rows}) for rows in (16, 32)})
     assert list(found.wrong) == ["BM=32"] and "BM=32" not in found.samples.times_us
     nothing = finals({"BM=32": rung_config(K02, {"BM": 32})})

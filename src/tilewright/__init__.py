@@ -10,22 +10,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilewright.api.calls import gemm, matmul
-    from tilewright.api.planned import Gemm
+    from tilewright.api.calls import gemm, gemm_with, matmul
+    from tilewright.api.gemm import Gemm
     from tilewright.arch import ARCHS, ArchSpec, Occupancy, get_arch, occupancy
     from tilewright.compile.nvrtc import compile_cubin
     from tilewright.compile.source import kernel_source
     from tilewright.declare import Config, Param, Requires, Rung, all_rungs, discover, enumerate_configs, rung_config
     from tilewright.epilogue import Epilogue
     from tilewright.problem import Problem
-    from tilewright.run.call import gemm_with
     from tilewright.run.cuda import CudaBackend
     from tilewright.run.emulator import EmulatorBackend
     from tilewright.verify import Verdict
 
 _HOMES = {
-    "tilewright.api.calls": ("gemm", "matmul"),
-    "tilewright.api.planned": ("Gemm",),
+    "tilewright.api.calls": ("gemm", "gemm_with", "matmul"),
+    "tilewright.api.gemm": ("Gemm",),
     "tilewright.arch": ("ARCHS", "ArchSpec", "Occupancy", "get_arch", "occupancy"),
     "tilewright.compile.nvrtc": ("compile_cubin",),
     "tilewright.compile.source": ("kernel_source",),
@@ -35,7 +34,6 @@ _HOMES = {
     ),
     "tilewright.epilogue": ("Epilogue",),
     "tilewright.problem": ("Problem",),
-    "tilewright.run.call": ("gemm_with",),
     "tilewright.run.cuda": ("CudaBackend",),
     "tilewright.run.emulator": ("EmulatorBackend",),
     "tilewright.verify": ("Verdict",),

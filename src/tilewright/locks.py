@@ -9,8 +9,22 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from typing import Protocol
 
-_all: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
+_all: weakref.WeakSet[Renewed] = weakref.WeakSet()
+
+
+class Renewed(Protocol):
+    """What has a lock of its own."""
+
+    def renew_lock(self) -> None:
+        """Replace the lock: called in a forked child."""
+        ...
+
+
+def renew_in_children(owner: Renewed) -> None:
+    """Have `owner.renew_lock()` called in every forked child, as long as the owner lives."""
+    _all.add(owner)
 
 
 class ForkSafeLock:
@@ -19,7 +33,7 @@ class ForkSafeLock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner: int | None = None
-        _all.add(self)
+        renew_in_children(self)
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -29,15 +43,15 @@ class ForkSafeLock:
         self._owner = None
         self._lock.release()
 
-    def _renew(self) -> None:
-        """In a forked child: free, unless the forking thread itself holds it and will release it."""
+    def renew_lock(self) -> None:
+        """Free, unless the forking thread itself holds it and will release it."""
         if self._owner != threading.get_ident():
             self._lock, self._owner = threading.Lock(), None
 
 
 def _renew_all() -> None:
-    for lock in _all:
-        lock._renew()
+    for owner in _all:
+        owner.renew_lock()
 
 
 os.register_at_fork(after_in_child=_renew_all)

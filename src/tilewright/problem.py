@@ -180,3 +180,25 @@ class Problem:
     def __str__(self) -> str:
         batch = f" batch {self.batch}" if self.batch > 1 else ""
         return f"{self.m}×{self.n}×{self.k} {self.kind}{batch}"
+
+
+SINGLE_ROW_UNIT = 8
+"""The leading dimension of a single row is free, and a multiple of this so that it spoils no alignment."""
+
+
+def leading_dimensions(rows: int, columns: int, row: int, column: int) -> dict[str, int]:
+    """How a matrix with these strides, in elements, is stored: leading dimensions by letter, 'N' first.
+
+    The one place where strides become a layout letter. Two letters where one axis has length 1, of which the stride
+    does not matter then. None where neither rows nor columns are contiguous and apart.
+    """
+    stored = {}
+    if (columns <= 1 or column == 1) and (rows <= 1 or row >= max(columns, 1)):
+        stored["N"] = row if rows > 1 else _single(columns)
+    if (rows <= 1 or row == 1) and (columns <= 1 or column >= max(rows, 1)):
+        stored["T"] = column if columns > 1 else _single(rows)
+    return stored
+
+
+def _single(width: int) -> int:
+    return max(-(-width // SINGLE_ROW_UNIT), 1) * SINGLE_ROW_UNIT

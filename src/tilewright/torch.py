@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 
 from tilewright.api.calls import gemm, matmul
-from tilewright.api.torch_ops import GEMM, GEMM_OUT, MATMUL, MATMUL_OUT
+from tilewright.api.torch.operators import GEMM, GEMM_OUT, MATMUL, MATMUL_OUT
 
 __all__ = ["GEMM", "GEMM_OUT", "MATMUL", "MATMUL_OUT", "Linear", "gemm", "linear", "matmul"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.api import planning, running
+from tilewright.api import execution, plan
 from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.lab.overhead import overhead_record
 from tilewright.run.cuda import probe
@@ -241,8 +241,8 @@ def faster_library(monkeypatch):
         found = choose(problem, *card, kernels=kernels, **more)
         return replace(found, library="half the time" if kernels == "all" else "")
 
-    monkeypatch.setattr(planning, "choose", faster)
-    monkeypatch.setattr(running, "_kept", {})
+    monkeypatch.setattr(plan, "choose", faster)
+    monkeypatch.setattr(execution, "kept", {})
 
 
 @pytest.mark.filterwarnings("ignore:Please use the new API")

@@ -6,19 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright import gemm
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.declare import all_rungs, rung_config
 from tilewright.declare.tensor_map import ELEMENT_BYTES, TensorMap
 from tilewright.errors import InvalidProblem, LaunchFailed
-from tilewright.lab.verifying import Setting, cuda_run, emulator_run, sweep
+from tilewright.lab.verifying import Setting, emulator_run, sweep
 from tilewright.problem import Problem
 from tilewright.run.args import gemm_args
-from tilewright.run.call import gemm_with
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.protocol import Grid
 from tilewright.run.tensor_map import encode_for_driver
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import Verdict
 from tilewright.verify.operands import bits, make_operands
 
@@ -41,7 +42,7 @@ def test_emulator_and_gpu_give_the_same_bits(rung):
     problem = Problem(m=128, n=128, k=96, **scales, **rung.requires.usual._asdict())
     operands = make_operands(problem, "integer" if exact else "wide_range", seed=5)
     with CudaBackend() as gpu, EmulatorBackend() as emulator:
-        on_gpu = cuda_run(config, gpu)(problem, operands).d
+        on_gpu = DeviceRuns(gpu).of(config)(problem, operands).d
         emulated = emulator_run(config, emulator)(problem, operands).d
     assert np.array_equal(bits(on_gpu), bits(emulated))
 
@@ -75,7 +76,7 @@ def torch_product(m, n, k, seed=0):
 @pytest.mark.parametrize("rung", [r for r in all_rungs().values() if r.track == "simt"], ids=lambda r: r.name)
 def test_torch_tensors_stay_where_they_are(rung):
     torch, a, b, out = torch_product(256, 128, 64)
-    assert gemm_with(rung, a, b, out=out) is out
+    assert gemm(a, b, out=out, rung=rung) is out
     torch.cuda.synchronize()
     assert torch.equal(out.double(), a.double() @ b.double())
 
@@ -90,7 +91,7 @@ def test_the_callers_stream_orders_the_launch():
             big.fill_(1.0)
         a.zero_()
         a.add_(1.0)
-        gemm_with("k08", a, b, out=out)
+        gemm(a, b, out=out, rung="k08")
         total = out.sum()
     stream.synchronize()
     assert torch.equal(out.double(), torch.ones_like(a).double() @ b.double())
@@ -103,7 +104,7 @@ def test_a_raw_handle_and_a_stream_object_are_taken():
     for given in (stream.cuda_stream, stream):
         out.fill_(float("nan"))
         torch.cuda.synchronize()
-        gemm_with("k08", a, b, out=out, stream=given)
+        gemm(a, b, out=out, stream=given, rung="k08")
         stream.synchronize()
         assert torch.equal(out.double(), a.double() @ b.double())
 
@@ -113,7 +114,7 @@ def test_padded_rows_and_c_in_place():
     wide = torch.full((128, 96), -1e10, device="cuda")
     c = wide[:, :64]
     c.fill_(3.0)
-    gemm_with("k08", a, b, c, out=c, alpha=2.0, beta=-1.0)
+    gemm(a, b, c, out=c, alpha=2.0, beta=-1.0, rung="k08")
     torch.cuda.synchronize()
     assert torch.equal(c.double(), 2 * (a.double() @ b.double()) - 3.0)
     assert bool((wide[:, 64:] == -1e10).all())
@@ -124,7 +125,7 @@ def test_cupy_arrays_on_cupys_stream():
     a, b = cupy.ones((33, 7), cupy.float32), cupy.full((7, 65), 2, cupy.float32)
     out = cupy.empty((33, 65), cupy.float32)
     with cupy.cuda.Stream(non_blocking=True) as stream:
-        gemm_with("k04", a, b, out=out)
+        gemm(a, b, out=out, rung="k04")
         stream.synchronize()
     assert bool((out == 14).all())
 
@@ -133,8 +134,8 @@ def test_a_misaligned_operand_is_refused_by_the_vectorised_rung_and_served_by_an
     torch, a, b, out = torch_product(128, 64, 32)
     shifted = torch.empty(128 * 32 + 1, device="cuda")[1:].view(128, 32).copy_(a)
     with pytest.raises(InvalidProblem, match="alignment_bytes=4"):
-        gemm_with("k08", shifted, b, out=out)
-    gemm_with("k04", shifted, b, out=out)
+        gemm(shifted, b, out=out, rung="k08")
+    gemm(shifted, b, out=out, rung="k04")
     torch.cuda.synchronize()
     assert torch.equal(out.double(), a.double() @ b.double())
 
@@ -151,7 +152,7 @@ def test_the_current_context_is_left_as_it_was():
 def test_host_arrays_are_refused_by_a_gpu_and_named():
     _, a, b, out = torch_product(128, 64, 32)
     with pytest.raises(InvalidProblem, match="different devices"):
-        gemm_with("k08", a.cpu().numpy(), b, out=out)
+        gemm(a.cpu().numpy(), b, out=out, rung="k08")
 
 
 def test_more_memory_than_there_is_is_refused_before_allocating():

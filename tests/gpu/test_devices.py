@@ -2,8 +2,8 @@
 
 import pytest
 
+from tilewright import gemm
 from tilewright.errors import InvalidProblem, NoDevice
-from tilewright.run.call import gemm_with
 from tilewright.run.cuda import CudaBackend, probe
 
 pytestmark = pytest.mark.gpu
@@ -26,7 +26,7 @@ def test_arrays_on_another_device_run_there_and_the_current_one_stays(torch):
     torch.cuda.set_device(0)
     for device in (0, 1, 0, 1):
         a, b, out = on(torch, device)
-        gemm_with("k08", a, b, out=out)
+        gemm(a, b, out=out, rung="k08")
         torch.cuda.synchronize(device)
         assert bool((out == 64).all())
         assert torch.cuda.current_device() == 0
@@ -36,7 +36,7 @@ def test_operands_on_two_devices_are_refused(torch):
     a, _, out = on(torch, 0)
     _, b, _ = on(torch, 1)
     with pytest.raises(InvalidProblem, match="different devices"):
-        gemm_with("k08", a, b, out=out)
+        gemm(a, b, out=out, rung="k08")
 
 
 def test_the_opt_in_above_48_kb_is_made_on_each_device(torch):

@@ -11,9 +11,8 @@ from tilewright.lab.verifying import cubin
 from tilewright.measure import CudaTimer, find_baseline, measure
 from tilewright.measure.ring import OperandRing
 from tilewright.problem import Problem
-from tilewright.run.args import gemm_args
-from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.kernel import bind
 
 pytestmark = pytest.mark.gpu
 SMALL = Problem(m=256, n=256, k=256)
@@ -41,11 +40,10 @@ def test_a_replayed_graph_computes_what_it_captured(gpu, arm):
         gpu.upload(device, host.reshape(-1).view(np.uint8))
     addresses = {"a": memory[0].address, "b": memory[1].address, "c": 0, "d": d.address}
     if arm == "k08":
-        binary, args = cubin(K08, SMALL, gpu.arch), gemm_args(SMALL, **addresses)
-        grid = grid_of(K08, SMALL, sm_count=gpu.sm_count)
+        kernel = bind(K08, SMALL, gpu)
 
         def launch(stream):
-            gpu.launch(binary, grid, args, stream=stream)
+            kernel(**addresses, stream=stream)
     else:
         library = baseline()
 

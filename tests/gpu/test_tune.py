@@ -10,16 +10,15 @@ from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import WrongResult
 from tilewright.lab.tune_command import TuneOptions, run_tune
 from tilewright.problem import Problem
-from tilewright.run.args import gemm_args
-from tilewright.run.call import grid_of
+from tilewright.run import kernel
 from tilewright.run.cuda import CudaBackend, probe
-from tilewright.tune import Machine, Request, Store, launcher, tune
+from tilewright.tune import Machine, Request, Store, tune
 from tilewright.tune.build import check_problems
 from tilewright.tune.context import problem_fields
 from tilewright.tune.gpu import GpuScreen
-from tilewright.tune.launcher import Launcher
 from tilewright.tune.process import Limits, Worker
-from tilewright.verify.layers import make_case
+from tilewright.verify.device import DeviceRuns
+from tilewright.verify.layers import make_case, require_right
 from tilewright.verify.operands import make_operands
 
 pytestmark = pytest.mark.gpu
@@ -53,27 +52,26 @@ def test_a_search_without_a_store_prints_a_whole_record(cold_cache, capsys, tmp_
 
 def test_a_wrong_config_is_found_before_it_is_timed(monkeypatch):
     """A launch of one CTA too few leaves poison; the small problems of the check show it."""
-    real = launcher.grid_of
+    real = kernel.grid_of
 
     def too_few(config, problem, *, sm_count):
         grid = real(config, problem, sm_count=sm_count)
         return dataclasses.replace(grid, grid=(max(1, grid.grid[0] - 1), *grid.grid[1:]))
 
-    monkeypatch.setattr(launcher, "grid_of", too_few)
+    monkeypatch.setattr(kernel, "grid_of", too_few)
     config = rung_config(K12)
     with CudaBackend() as gpu, pytest.raises(WrongResult, match="not written"):
         for problem in check_problems(config, PROBLEM):
-            Launcher(gpu).require_right(config, make_case("integer", make_operands(problem, "integer")))
+            require_right(DeviceRuns(gpu).of(config), make_case("integer", make_operands(problem, "integer")))
 
 
 class Faulty(GpuScreen):
-    """Faults on one config: its matrices are said to lie where nothing is."""
+    """Faults on one config: its matrices are said to be where nothing is."""
 
     def evaluate(self, job):
         if job["config"]["BK"] == 16:
             config = rung_config(K12, job["config"])
-            args = gemm_args(PROBLEM, a=256, b=256, c=0, d=256)
-            self._gpu.launch(self._launcher.binary(config, PROBLEM), grid_of(config, PROBLEM), args)
+            kernel.bind(config, PROBLEM, self._gpu)(a=256, b=256, d=256)
             self._gpu.synchronize()
         return super().evaluate(job)
 

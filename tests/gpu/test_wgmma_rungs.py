@@ -10,11 +10,10 @@ from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import InvalidConfig, InvalidProblem
-from tilewright.lab.verifying import cuda_run
 from tilewright.problem import Problem
-from tilewright.run.args import launch_args
-from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.kernel import bind
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import check_case, make_case
 from tilewright.verify.operands import make_operands
 
@@ -37,7 +36,7 @@ def padded(m, n, k, layout="NT", **other):
 
 def is_exact(config, problem, gpu, seed=0):
     config.require_problem(problem)
-    return check_case(cuda_run(config, gpu), make_case("integer", make_operands(problem, "integer", seed=seed)))
+    return check_case(DeviceRuns(gpu).of(config), make_case("integer", make_operands(problem, "integer", seed=seed)))
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda r: r.name)
@@ -91,9 +90,7 @@ def test_ten_thousand_persistent_launches_over_random_shapes_end_and_are_exact(q
             problem, config = padded(m, n, k, batch=shapes.choice((1, 1, 3))), shapes.choice(configs)
             a, b = (stored(torch, pool[i], problem, x, turn) for i, x in enumerate("ab"))
             d = torch.full((problem.batch, m, problem.ldd), float("nan"), device="cuda", dtype=torch.bfloat16)
-            binary = compile_cubin(kernel_source(config, problem), gpu.arch)
-            args = launch_args(config, problem, gpu, a=a.data_ptr(), b=b.data_ptr(), c=0, d=d.data_ptr())
-            gpu.launch(binary, grid_of(config, problem, sm_count=gpu.sm_count), args)
+            bind(config, problem, gpu)(a=a.data_ptr(), b=b.data_ptr(), d=d.data_ptr())
             expected = (a[..., :k].float() @ b[..., :k].float().mT).bfloat16()
             assert torch.equal(d[..., :n], expected), (turn, problem, config)
 

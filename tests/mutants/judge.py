@@ -15,18 +15,16 @@ import numpy as np
 from mutants.operators import Mutant
 from mutants.problems import SM_COUNT, judged_problems
 from mutants.subjects import Subject
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.host import compile_host, host_source, rolled
-from tilewright.compile.source import kernel_source
 from tilewright.compile.traced import compile_traced
 from tilewright.declare import Config
 from tilewright.emulator.tracing import Watch
 from tilewright.errors import CompileFailed, LaunchFailed
 from tilewright.lab.tracing import declared_matrices
-from tilewright.lab.verifying import backend_run
-from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.run.tracing import TracingBackend
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import Case, check_case, make_case
 from tilewright.verify.operands import make_operands
 
@@ -82,7 +80,7 @@ def by_results(config: Config) -> Catch | None:
     """The first wrong result or failed launch under any of SETTINGS."""
     for options in SETTINGS:
         with EmulatorBackend(timeout_s=TIMEOUT_S, **options) as backend:
-            run = backend_run(config, backend, rolled_binary(config, compile_host), sm_count=SM_COUNT)
+            run = DeviceRuns(backend).of(config, compiled=rolled_by(compile_host), sm_count=SM_COUNT)
             for case in cases(config):
                 try:
                     check = check_case(run, case)
@@ -99,7 +97,7 @@ def by_checks(config: Config) -> Catch | None:
         problem = case.operands.problem
         watch = Watch(counts=False, checks=True, matrices=declared_matrices(problem))
         with TracingBackend(watch, timeout_s=TIMEOUT_S) as backend:
-            run = backend_run(config, backend, rolled_binary(config, compile_traced), sm_count=1)
+            run = DeviceRuns(backend).of(config, compiled=rolled_by(compile_traced), sm_count=1)
             try:
                 run(problem, case.operands)
                 failure = None
@@ -111,6 +109,6 @@ def by_checks(config: Config) -> Catch | None:
     return None
 
 
-def rolled_binary(config: Config, compiled: Callable[..., Binary]) -> Callable[[Problem], Binary]:
-    """Compiles `config` for a problem with its loops left as loops."""
-    return lambda problem: compiled(rolled(host_source(kernel_source(config, problem))))
+def rolled_by(compiled: Callable[..., Binary]) -> Callable[[KernelSource], Binary]:
+    """Compiles a source with its loops left as loops."""
+    return lambda source: compiled(rolled(host_source(source)))

@@ -20,11 +20,9 @@ from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Row
-from tilewright.run.args import launch_args
-from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend, probe
 from tilewright.run.emulator import host_free_bytes
-from tilewright.verify.device import run_with
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import Case, Verdict
 
 
@@ -40,8 +38,7 @@ class GpuBench:
         self._cache: str | None = None
         self._verdicts: dict[tuple[str, Problem], Verdict] = {}
         self._baseline_rows: dict[Problem, Row] = {}
-        self._checked: Candidate | None = None
-        self._run = run_with(gpu, self._launch)
+        self._runs = DeviceRuns(gpu)
 
     @property
     def arch(self) -> ArchSpec:
@@ -52,8 +49,8 @@ class GpuBench:
         """Every case at size, once for each binary; see `trial.Bench`."""
         key = candidate.cubin(problem, self.arch).key, problem
         if key not in self._verdicts:
-            self._checked = candidate
-            self._verdicts[key] = verified_at_size(self._run, self._cases_of(candidate.provable(problem)))
+            run = self._runs.of(candidate.config, variant=candidate.variant)
+            self._verdicts[key] = verified_at_size(run, self._cases_of(candidate.provable(problem)))
         return self._verdicts[key]
 
     def baseline_row(self, problem: Problem) -> Row | None:
@@ -98,14 +95,6 @@ class GpuBench:
         return gpu_environment(
             self._gpu, samples, self._clocks.reason, data=DATA, cache=self._cache, baseline=told(self._baseline)
         )
-
-    def _launch(self, problem: Problem, addresses: dict[str, int]) -> None:
-        candidate = self._checked
-        assert candidate is not None
-        candidate.config.require_problem(problem)
-        grid = grid_of(candidate.config, problem, sm_count=self._gpu.sm_count)
-        args = launch_args(candidate.config, problem, self._gpu, **addresses)
-        self._gpu.launch(candidate.cubin(problem, self.arch), grid, args)
 
     def _cases_of(self, problem: Problem) -> list[Case]:
         if problem not in self._cases:

@@ -26,7 +26,7 @@ from tilewright.lab.ladder import (
     require_memory,
     verified_at_size,
 )
-from tilewright.lab.verifying import cubin, cuda_run
+from tilewright.lab.verifying import cubin
 from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
 from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.baseline_check import baseline_verdict
@@ -36,6 +36,7 @@ from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import host_free_bytes
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.layers import Case
 
 
@@ -83,7 +84,7 @@ def measured_ladder(
 
 def _verified(row: Row, config: Config, gpu: CudaBackend, cases: list[Case]) -> Row:
     row.backend = "cuda"
-    return judged(row, verified_at_size(cuda_run(config, gpu), cases))
+    return judged(row, verified_at_size(DeviceRuns(gpu).of(config), cases))
 
 
 def baseline_row(problem: Problem, baseline: Baseline, gpu: CudaBackend, cases: list[Case]) -> Row:

@@ -19,7 +19,8 @@ from tilewright.measure import find_baseline
 from tilewright.measure.baseline import told
 from tilewright.measure.ring import DATA, OperandRing
 from tilewright.problem import Problem
-from tilewright.run.cuda import CudaBackend, check
+from tilewright.run.cuda import CudaBackend
+from tilewright.run.driver import check
 
 
 @dataclass(frozen=True, slots=True)

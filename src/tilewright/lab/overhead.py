@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.api.calls import gemm, matmul
-from tilewright.api.planned import Gemm
+from tilewright.api.gemm import Gemm
 from tilewright.errors import Missing
 from tilewright.lab.gpu_environment import gpu_environment
 from tilewright.record import Record, Row
@@ -95,6 +95,6 @@ def _forms(device: int) -> tuple[dict[str, Callable[[], object]], Callable[[], o
 
 
 def _operator(a: Any, b: Any) -> Callable[[], Any]:
-    from tilewright.api.torch_ops import MATMUL
+    from tilewright.api.torch.operators import MATMUL
 
     return lambda: MATMUL(a, b)

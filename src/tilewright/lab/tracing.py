@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from tilewright.compile.host import host_source
-from tilewright.compile.source import kernel_source
-from tilewright.compile.traced import compile_traced
 from tilewright.declare import Config
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Matrix, Watch
 from tilewright.errors import LaunchFailed
-from tilewright.lab.verifying import backend_run
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.record import Row
 from tilewright.run.tracing import TracingBackend
+from tilewright.verify.device import DeviceRuns
 from tilewright.verify.operands import make_operands
 
 CTAS_ALONG = 2
@@ -53,9 +50,8 @@ def trace_config(
 ) -> tuple[Trace, LaunchFailed | None]:
     """The trace of one launch on random data, and why it failed if it did. Raises what compiling raises."""
     with TracingBackend(watch, schedule=schedule, seed=seed) as backend:
-        run = backend_run(config, backend, lambda p: compile_traced(host_source(kernel_source(config, p))), sm_count=1)
         try:
-            run(problem, make_operands(problem, "zero_mean"))
+            DeviceRuns(backend).of(config, sm_count=1)(problem, make_operands(problem, "zero_mean"))
         except LaunchFailed as error:
             if not backend.traces:
                 raise

@@ -10,22 +10,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from tilewright.arch import ArchSpec
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.host import compile_host, host_source, rolled
 from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import FIELD_SCALAR, kernel_source
+from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.emulator.memory import Placement
 from tilewright.emulator.process import Completion, Schedule
 from tilewright.errors import InvalidConfig, InvalidProblem
-from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind
-from tilewright.run.args import field61_args, launch_args
-from tilewright.run.call import grid_of
+from tilewright.problem import Problem, ProblemKind
 from tilewright.run.cuda import CudaBackend
 from tilewright.run.emulator import EmulatorBackend
-from tilewright.run.protocol import Backend
+from tilewright.run.kernel import bind_over_field
 from tilewright.verify.certificate import FieldRun, Scales, certificate
-from tilewright.verify.device import run_with
+from tilewright.verify.device import DeviceRuns, run_with
 from tilewright.verify.layers import Check, checks
 from tilewright.verify.operands import Operands, Result, Run
 from tilewright.verify.problems import covering_kinds, deep_problem, problem_set
@@ -37,7 +35,12 @@ PLACEMENTS: tuple[Placement, ...] = ("end", "start")
 
 def host_binary(config: Config, problem: Problem) -> Binary:
     """`config` compiled for the emulator, specialised for `problem`."""
-    return compile_host(rolled(host_source(kernel_source(config, problem))))
+    return rolled_binary(kernel_source(config, problem))
+
+
+def rolled_binary(source: KernelSource) -> Binary:
+    """`source` compiled for the emulator with its loops left as loops, which is quicker to compile."""
+    return compile_host(rolled(host_source(source)))
 
 
 def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
@@ -45,44 +48,17 @@ def cubin(config: Config, problem: Problem, arch: ArchSpec) -> Binary:
     return compile_cubin(kernel_source(config, problem), arch)
 
 
-def emulator_run(config: Config, backend: EmulatorBackend) -> Run:
-    """A Run of `config` on the emulator, compiled for each problem as it comes."""
-    return backend_run(config, backend, lambda problem: host_binary(config, problem), sm_count=backend.sm_count)
+def emulator_run(config: Config, device: EmulatorBackend) -> Run:
+    """A Run of `config` on the emulator, compiled for each problem as it comes, its loops left as loops."""
+    return DeviceRuns(device).of(config, compiled=rolled_binary)
 
 
-def cuda_run(config: Config, backend: CudaBackend) -> Run:
-    """A Run of `config` on a GPU, compiled for each problem as it comes."""
-    return backend_run(config, backend, lambda problem: cubin(config, problem, backend.arch), sm_count=backend.sm_count)
-
-
-def backend_run(config: Config, backend: Backend, binary: Callable[[Problem], Binary], *, sm_count: int) -> Run:
-    """A Run of `config` on `backend`, with `binary` compiling it for each problem."""
-
-    def launch(problem: Problem, addresses: dict[str, int]) -> None:
-        config.require_problem(problem)
-        grid = grid_of(config, problem, sm_count=sm_count)
-        backend.launch(binary(problem), grid, launch_args(config, problem, backend, **addresses))
-
-    return run_with(backend, launch)
-
-
-def field_run(config: Config, backend: EmulatorBackend) -> FieldRun:
+def field_run(config: Config, device: EmulatorBackend) -> FieldRun:
     """A FieldRun of `config` on the emulator, with `Field61` for its scalar."""
 
     def run(problem: Problem, operands: Operands, scales: Scales) -> Result:
-        built_for = problem
-        if config.rung.tensor_maps:  # there are none of such elements: as for rows that TMA does not take
-            built_for = replace(problem, alignment_bytes=ITEMSIZE_BYTES[problem.dtype])
-        binary = compile_host(rolled(host_source(kernel_source(config, built_for, scalar=FIELD_SCALAR))))
-        grid = grid_of(config, problem, sm_count=backend.sm_count)
-        wider = operands.a.itemsize // ITEMSIZE_BYTES[problem.dtype]
-        grid = replace(grid, dynamic_smem_bytes=grid.dynamic_smem_bytes * wider)
-
-        def launch(problem: Problem, addresses: dict[str, int]) -> None:
-            args = field61_args(config, problem, backend, alpha=scales[0], beta=scales[1], **addresses)
-            backend.launch(binary, grid, args)
-
-        return run_with(backend, launch)(problem, operands)
+        kernel = bind_over_field(config, problem, device, scales, compiled=rolled_binary)
+        return run_with(device, lambda _, addresses: kernel(**addresses))(problem, operands)
 
     return run
 
@@ -161,7 +137,8 @@ def _emulator_setting(schedule: Schedule, placement: Placement, completion: Comp
 def sweep(config: Config, setting: Setting) -> Iterator[Check]:
     """Every check of every layer over the covering problems, under one setting; in the emulator the certificate too."""
     with setting.open() as backend:
-        run = cuda_run(config, backend) if isinstance(backend, CudaBackend) else emulator_run(config, backend)
+        is_emulator = isinstance(backend, EmulatorBackend)
+        run = DeviceRuns(backend).of(config, compiled=rolled_binary if is_emulator else None)
         yield from checks(run, problems_for(config))
         if isinstance(backend, EmulatorBackend) and config.rung.is_scalar_generic:
             yield from certificate(field_run(config, backend), certified_problems(config, deep=setting.deep))

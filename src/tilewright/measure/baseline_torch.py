@@ -7,7 +7,6 @@ precision settings are as before after every call. It allocates no memory but wh
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
@@ -105,24 +104,6 @@ def precision_for(dtype: str, torch: Any) -> AbstractContextManager[None]:
     if dtype in ("float32", "tfloat32"):
         return float32_precision(torch, tf32=dtype == "tfloat32")
     return float32_sums(torch)
-
-
-def multiplies_as(dtype: str, torch: Any) -> bool:
-    """Whether torch's products by the settings of this moment are those of `dtype`, with sums in float32."""
-    matmul = torch.backends.cuda.matmul
-    if dtype in ("float32", "tfloat32"):
-        return "NVIDIA_TF32_OVERRIDE" not in os.environ and _allows_tf32(matmul) == (dtype == "tfloat32")
-    if getattr(matmul, "allow_fp16_accumulation", False):
-        return False
-    short = {"float16": "fp16", "bfloat16": "bf16"}[dtype]
-    return not getattr(matmul, f"allow_{short}_reduced_precision_reduction")
-
-
-def _allows_tf32(matmul: Any) -> bool:
-    try:
-        return bool(matmul.allow_tf32)
-    except RuntimeError:  # the newer switch was used, and torch refuses to read the older one
-        return bool(matmul.fp32_precision == "tf32")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.errors import LaunchFailed
-from tilewright.run.cuda import check
+from tilewright.run.driver import check
 
 
 class Replay:

@@ -19,9 +19,8 @@ from tilewright.measure.baseline import Baseline
 from tilewright.measure.modes import COLD, WARM, check_cache
 from tilewright.measure.schedule import Arm
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.run.args import launch_args
-from tilewright.run.call import grid_of
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.kernel import bind
 
 DATA = "uniform [-1, 1]"
 SEED = 20260101
@@ -70,11 +69,14 @@ class OperandRing:
         """How many sets there are."""
         return len(self._sets)
 
-    def config_arm(self, label: str, config: Config, binary: Binary) -> Arm:
-        """An arm that launches `binary`, compiled from `config` for the ring's problem."""
-        grid = grid_of(config, self.problem, sm_count=self._gpu.sm_count)
-        args = [launch_args(config, self.problem, self._gpu, a=a, b=b, c=c, d=d) for a, b, c, d in self._sets]
-        return Arm(label, lambda slot, stream: self._gpu.launch(binary, grid, args[slot], stream=stream))
+    def config_arm(self, label: str, config: Config, binary: Binary | None = None) -> Arm:
+        """An arm that launches `config`, or a `binary` that was compiled from it for the ring's problem."""
+        kernel = bind(config, self.problem, self._gpu, binary=binary)
+
+        def launch(slot: int, stream: Any) -> None:
+            kernel.launch(*self._sets[slot], 0, self._gpu.stream_handle(stream))
+
+        return Arm(label, launch)
 
     def baseline_arm(self, label: str, baseline: Baseline) -> Arm:
         """An arm that calls the baseline."""

@@ -9,10 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, TypeVar
 
-from tilewright.declare import Config
 from tilewright.problem import Problem
-from tilewright.run.protocol import Backend
-from tilewright.run.scratch import scratch_addresses
 from tilewright.run.tensor_map import EncodedMap
 
 FIELD61_BYTES = 8
@@ -83,25 +80,15 @@ def gemm_args(
     return _for_problem(GemmArgs(a=a, b=b, c=c, d=d, bias=bias, workspace=workspace, flags=flags), problem)
 
 
-def launch_args(config: Config, problem: Problem, backend: Backend, **addresses: int) -> GemmArgs:
-    """The struct for one launch of `config` on `backend`; `addresses` as `gemm_args` takes them.
-
-    Tensor maps are encoded here, so keep the struct where the same launch is repeated; workspace and flags that aren't
-    given are the backend's, see `scratch`. Raises InvalidProblem for what cannot be mapped.
-    """
-    if "workspace" not in addresses:
-        addresses |= scratch_addresses(config, problem, backend)
-    if not config.rung.tensor_maps:
-        return gemm_args(problem, **addresses)
-    maps = config.tensor_maps(problem)
-    encoded = {f"map_{operand}": backend.encode(made, addresses[operand]) for operand, made in maps.items()}
-    return _for_problem(TmaArgs(**addresses, **encoded), problem)
+def unbound_args(problem: Problem, *, has_maps: bool) -> GemmArgs:
+    """The struct without any address yet; with room for tensor maps where the rung has them."""
+    return _for_problem(TmaArgs() if has_maps else GemmArgs(), problem)
 
 
-def field61_args(config: Config, problem: Problem, backend: Backend, **fields: int) -> Field61Args:
-    """The struct for one launch over the field, whose scales are not the problem's: `alpha`, `beta` and addresses."""
-    fields |= scratch_addresses(config, problem, backend, accumulator_bytes=FIELD61_BYTES)
-    made = Field61TmaArgs(**fields) if config.rung.tensor_maps else Field61Args(**fields)
+def field61_args(problem: Problem, *, has_maps: bool, scales: tuple[int, int]) -> Field61Args:
+    """The struct for launches over the field, without any address yet. Its scales, `alpha` and `beta`, are elements."""
+    made = Field61TmaArgs() if has_maps else Field61Args()
+    made.alpha, made.beta = scales
     return _with_sizes(made, problem)
 
 

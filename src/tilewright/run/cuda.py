@@ -1,6 +1,6 @@
 """The GPU backend: cuda.core for devices, streams and memory, the driver for the launch itself.
 
-The launch goes to the driver because a by-value struct, a shared-memory opt-in and launch attributes meet there.
+Owns the kernels that are loaded, and the one scratch of each GPU. Launches are `cuda_launch`'s.
 Works in the primary context, which torch and CuPy share, and leaves the caller's current context as it was.
 Without a driver the first question is `Device(0)`, asked once: kernel handles must not be touched before.
 """
@@ -9,22 +9,47 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewright.arch import ArchSpec, arch_for_capability
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
+from tilewright.compile.nvrtc import compile_cubin
 from tilewright.declare.tensor_map import TensorMap
-from tilewright.errors import InvalidProblem, LaunchFailed, NoDevice
+from tilewright.errors import InvalidProblem, NoDevice
+from tilewright.locks import ForkSafeLock
+from tilewright.run.cuda_launch import CudaLaunch
+from tilewright.run.driver import check
 from tilewright.run.protocol import Bytes, Grid, Memory
-from tilewright.run.tensor_map import EncodedMap, encode_for_driver
+from tilewright.run.scratch import Need, StreamScratch
 
 DEFAULT_SMEM_BYTES = 48 * 1024
 OLDEST_DRIVER = 13000
+
+
+class _Function(NamedTuple):
+    """A kernel's function on one device, its context, as raw handles, and the dynamic shared memory it may take."""
+
+    function: int
+    context: int
+    smem_bytes: int
+
+
+_kernels: dict[str, Any] = {}
+"""Loaded libraries' kernels by the binary's key. None is ever unloaded."""
+_functions: dict[tuple[str, int], _Function] = {}
+_loading = ForkSafeLock()
+os.register_at_fork(after_in_child=_functions.clear)  # a child has no context of its parent's
+
+
+@cache
+def scratch_of(device_id: int) -> StreamScratch:
+    """The scratch of a GPU by number, of which there is one in a process."""
+    return StreamScratch()
 
 
 @cache
@@ -60,18 +85,6 @@ def _probe_error() -> str | None:
             f"CUDA 13: update the driver to R580 or newer"
         )
     return None
-
-
-def check(result: tuple[Any, ...]) -> Any:
-    """The values of a driver call, or LaunchFailed with the driver's own name for what went wrong."""
-    from cuda.bindings import driver
-
-    status, *values = result
-    if status != driver.CUresult.CUDA_SUCCESS:
-        _, text = driver.cuGetErrorString(status)
-        described = text.decode() if isinstance(text, bytes) else str(text)
-        raise LaunchFailed(f"{status.name}: {described}")
-    return values[0] if len(values) == 1 else tuple(values)
 
 
 @contextlib.contextmanager
@@ -112,8 +125,6 @@ class CudaBackend:
 
         self.device = Device(device_id)
         self._memory: list[CudaMemory] = []
-        self._kernels: dict[str, Any] = {}
-        self._opted_in: dict[str, int] = {}
         with self.current():
             self.stream = self.device.create_stream() if stream is None else as_stream(stream)
 
@@ -179,30 +190,46 @@ class CudaBackend:
     def _handle(self) -> int:
         return int(self.stream.handle)
 
-    def kernel(self, binary: Binary) -> Any:
-        """The loaded kernel of a cubin, as cuda.core has it."""
-        if binary.key not in self._kernels:
-            from cuda.core import ObjectCode
+    def stream_handle(self, stream: Any = None) -> int:
+        """The raw handle of a stream (see the class), by default of the backend's own."""
+        return self._handle if stream is None else stream if isinstance(stream, int) else int(as_stream(stream).handle)
 
-            with self.current():
-                self._kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
-        return self._kernels[binary.key]
+    def compile(self, source: KernelSource) -> Binary:
+        """The kernel compiled for this GPU's architecture, or taken from the cache. Raises CompileFailed, Missing."""
+        return compile_cubin(source, self.arch)
+
+    def is_loaded(self, binary: Binary) -> bool:
+        """Whether the binary's code is on this device already."""
+        return (binary.key, self.device.device_id) in _functions
 
     def loaded(self, binary: Binary, dynamic_smem_bytes: int) -> tuple[int, int]:
         """The kernel's function on this device and the context it belongs to, as raw handles, its code loaded.
 
-        Loads at once what the driver would load at the first launch, which could then not be captured in a graph.
+        Loads at once what the driver would load at the first launch, which could then not be captured in a graph. What
+        is loaded stays so until the process ends, since a launch under way or a captured graph may use it.
         """
-        from cuda.bindings import driver
+        key = binary.key, self.device.device_id
+        with _loading:
+            found = _functions.get(key)
+            if found is None or found.smem_bytes < dynamic_smem_bytes:
+                found = _functions[key] = self._load(binary, dynamic_smem_bytes)
+        return found.function, found.context
 
-        kernel = self.kernel(binary)
+    def _load(self, binary: Binary, dynamic_smem_bytes: int) -> _Function:
+        from cuda.bindings import driver
+        from cuda.core import ObjectCode
+
         with self.current():
-            function = check(driver.cuKernelGetFunction(driver.CUkernel(int(kernel.handle))))
+            if binary.key not in _kernels:
+                _kernels[binary.key] = ObjectCode.from_cubin(binary.payload).get_kernel(binary.entry)
+            handle = int(_kernels[binary.key].handle)
+            function = check(driver.cuKernelGetFunction(driver.CUkernel(handle)))
             check(driver.cuFuncLoad(function))
             if dynamic_smem_bytes > DEFAULT_SMEM_BYTES:
                 attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 check(driver.cuFuncSetAttribute(function, attribute, dynamic_smem_bytes))
-            return int(function), int(check(driver.cuCtxGetCurrent()))
+            context = int(check(driver.cuCtxGetCurrent()))
+        return _Function(int(function), context, max(dynamic_smem_bytes, DEFAULT_SMEM_BYTES))
 
     def is_capturing(self, stream: int) -> bool:
         """Whether work on the stream of this raw handle is being captured in a graph."""
@@ -212,34 +239,18 @@ class CudaBackend:
             status = check(driver.cuStreamIsCapturing(stream))
         return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
-    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
-        """The map as the driver encodes it for this device. Raises InvalidProblem, LaunchFailed."""
-        with self.current():
-            return encode_for_driver(tensor_map, address)
+    def prepare(
+        self, binary: Binary, grid: Grid, args: Any, maps: Mapping[str, TensorMap], need: Need | None
+    ) -> CudaLaunch:
+        """A launch to be repeated, its code loaded. See `Backend.prepare`."""
+        function, context = self.loaded(binary, grid.dynamic_smem_bytes)
+        return CudaLaunch(
+            function, context, grid, args, maps=maps, need=need, scratch=scratch_of(self.device.device_id)
+        )
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
         """Launch on `stream` (the backend's own by default) with `args` by value. Does not synchronise."""
-        from cuda.bindings import driver
-
-        handle = self._handle if stream is None else int(as_stream(stream).handle)
-        kernel = self.kernel(binary)
-        with self.current():
-            self._opt_in(binary, kernel, grid.dynamic_smem_bytes)
-            pointers = (ctypes.c_void_p * 1)(ctypes.addressof(args))
-            config = _launch_config(grid, handle)
-            function = driver.CUfunction(int(kernel.handle))
-            check(driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0))
-
-    def _opt_in(self, binary: Binary, kernel: Any, dynamic_smem_bytes: int) -> None:
-        """Raise the kernel's dynamic shared-memory limit on this device where the default doesn't suffice."""
-        if dynamic_smem_bytes <= max(DEFAULT_SMEM_BYTES, self._opted_in.get(binary.key, 0)):
-            return
-        from cuda.bindings import driver
-
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        device = check(driver.cuDeviceGet(self.device.device_id))
-        check(driver.cuKernelSetAttribute(attribute, dynamic_smem_bytes, driver.CUkernel(int(kernel.handle)), device))
-        self._opted_in[binary.key] = dynamic_smem_bytes
+        self.prepare(binary, grid, args, {}, None).start(self.stream_handle(stream))
 
     def synchronize(self) -> None:
         """Wait for the backend's stream. Raises LaunchFailed for what went wrong on it."""
@@ -277,26 +288,3 @@ def as_stream(stream: Any) -> Any:
         return stream
     handle = stream if isinstance(stream, int) else int(stream.__cuda_stream__()[1])
     return Stream.from_handle(handle)
-
-
-def _launch_config(grid: Grid, stream: int) -> Any:
-    from cuda.bindings import driver
-
-    config = driver.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = grid.grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = grid.block
-    config.sharedMemBytes = grid.dynamic_smem_bytes
-    config.hStream = stream
-    attributes = []
-    if math.prod(grid.cluster) > 1:
-        cluster = driver.CUlaunchAttribute()
-        cluster.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = grid.cluster
-        attributes.append(cluster)
-    if grid.dependent:
-        dependent = driver.CUlaunchAttribute()
-        dependent.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-        dependent.value.programmaticStreamSerializationAllowed = 1
-        attributes.append(dependent)
-    config.attrs, config.numAttrs = attributes, len(attributes)
-    return config

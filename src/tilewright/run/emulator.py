@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
+from collections.abc import Mapping
 from typing import Any, Self
 
 from tilewright.compile.batch import usable_cores
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
+from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.traced import TRACED
 from tilewright.declare.config import MAX_GRID
 from tilewright.declare.tensor_map import TensorMap
 from tilewright.emulator import process, report
 from tilewright.emulator.memory import DeviceArray, DeviceMemory, Placement
 from tilewright.errors import InvalidInput
-from tilewright.run.protocol import Bytes, Grid, Memory
-from tilewright.run.tensor_map import EncodedMap, encode_for_emulator
+from tilewright.run.protocol import Bytes, Grid, Launch, Memory
+from tilewright.run.scratch import EmulatorScratch, Need
+from tilewright.run.tensor_map import encode_for_emulator
 
 MOST_THREADS = 1024
 MOST_BLOCK = (1024, 1024, 64)
@@ -63,6 +67,7 @@ class EmulatorBackend:
         self._schedule, self._seed, self._completion = schedule, seed, async_completion
         self._timeout_s = timeout_s
         self._last_kernel_ns = 0
+        self.scratch = EmulatorScratch(self)
 
     def __enter__(self) -> Self:
         return self
@@ -95,9 +100,19 @@ class EmulatorBackend:
         """A copy of the whole allocation, (nbytes,)."""
         return self._own(memory).bytes.copy()
 
-    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
-        """The map's fields as plain words. Raises InvalidProblem."""
-        return encode_for_emulator(tensor_map, address)
+    def compile(self, source: KernelSource) -> Binary:
+        """The kernel compiled for this CPU, or taken from the cache. Raises CompileFailed, NoCompiler."""
+        return compile_host(host_source(source))
+
+    def prepare(
+        self, binary: Binary, grid: Grid, args: Any, maps: Mapping[str, TensorMap], need: Need | None
+    ) -> Launch:
+        """A launch to be repeated. See `Backend.prepare`."""
+        return _EmulatedLaunch(self, binary, grid, args, maps, need)
+
+    def stream_handle(self, stream: Any = None) -> int:
+        """0: launches are synchronous and in order."""
+        return 0
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
         """Run the kernel to its end. Raises a LaunchFailed that names thread, CTA, line and cause.
@@ -148,6 +163,37 @@ class EmulatorBackend:
         if not isinstance(memory, DeviceArray) or self._memory.find(memory.address) is not memory:
             raise InvalidInput("this memory is no allocation of this emulator, or was closed; use one from its alloc")
         return memory
+
+
+class _EmulatedLaunch:
+    """A kernel with its geometry and argument struct. See `protocol.Launch`."""
+
+    def __init__(
+        self,
+        device: EmulatorBackend,
+        binary: Binary,
+        grid: Grid,
+        args: Any,
+        maps: Mapping[str, TensorMap],
+        need: Need | None,
+    ) -> None:
+        self._device, self._binary, self._grid = device, binary, grid
+        self._args, self._maps, self._need = args, maps, need
+        self._lock = threading.Lock()
+
+    def __call__(self, a: int, b: int, c: int, d: int, bias: int, stream: int) -> None:
+        args, addresses = self._args, {"a": a, "b": b, "d": d}
+        with self._lock:
+            args.a, args.b, args.c, args.d, args.bias = a, b, c, d, bias
+            for name, tensor_map in self._maps.items():
+                setattr(args, f"map_{name}", encode_for_emulator(tensor_map, addresses[name]))
+            if self._need is None:
+                self._start()
+            else:
+                self._device.scratch.launch(args, self._need, self._start)
+
+    def _start(self) -> None:
+        self._device.launch(self._binary, self._grid, self._args)
 
 
 def host_free_bytes() -> int:

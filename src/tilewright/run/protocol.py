@@ -1,4 +1,4 @@
-"""The device interface both backends implement: allocate, copy, launch, synchronise.
+"""The device interface both backends implement: allocate, copy, compile, launch, synchronise.
 
 Addresses are plain integers valid inside the device, so an argument struct is the same bytes for both.
 """
@@ -6,17 +6,22 @@ Addresses are plain integers valid inside the device, so an argument struct is t
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.compile.binary import Binary
+from tilewright.compile.binary import Binary, KernelSource
 from tilewright.declare.tensor_map import TensorMap
-from tilewright.run.tensor_map import EncodedMap
+
+if TYPE_CHECKING:
+    from tilewright.run.scratch import Need
 
 Bytes = npt.NDArray[np.uint8]
+Launch = Callable[[int, int, int, int, int, int], None]
+"""Launches at the addresses of A, B, C, D and the bias, on the stream of a raw handle. Raises LaunchFailed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,25 @@ class Backend(Protocol):
         """A host copy of the whole allocation."""
         ...
 
-    def encode(self, tensor_map: TensorMap, address: int) -> EncodedMap:
-        """The map of the matrices at `address` as this device's kernels take it. Raises InvalidProblem."""
+    def compile(self, source: KernelSource) -> Binary:
+        """The kernel compiled for this device, or taken from the cache. Raises CompileFailed, Missing."""
+        ...
+
+    def prepare(
+        self, binary: Binary, grid: Grid, args: Any, maps: Mapping[str, TensorMap], need: Need | None
+    ) -> Launch:
+        """A launch to be repeated, its kernel loaded. `args` has all but addresses; `maps` are by operand.
+
+        `need` is what the launch needs of the device's scratch. Raises InvalidProblem, LaunchFailed.
+        """
         ...
 
     def launch(self, binary: Binary, grid: Grid, args: ctypes.Structure, *, stream: Any = None) -> None:
-        """Start the kernel with its one argument struct. Raises LaunchFailed, at once or at `synchronize`."""
+        """Start a kernel once, with `args` as they are. Raises LaunchFailed, at once or at `synchronize`."""
+        ...
+
+    def stream_handle(self, stream: Any = None) -> int:
+        """The raw handle of a stream, by default of the device's own; 0 where it has no streams."""
         ...
 
     def synchronize(self) -> None:

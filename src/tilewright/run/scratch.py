@@ -1,45 +1,232 @@
-"""The workspace and flags of launches on a backend, for kernels whose CTAs leave sums for each other.
+"""The workspace and flags of launches, for kernels whose CTAs leave partial results for each other. One owner a device.
 
-A backend's launches share one of each: they follow each other in a stream, and a kernel leaves its flags zero. Launches
-that may run side by side need backends of their own. Owns this memory; what is in it is the kernel's business.
+Flags are zero when a launch begins, and a kernel leaves them zero, so they are cleared once, when they are allocated.
+Launches that follow each other share a block; launches that may run side by side never do. Owns this memory; which
+kernels need how much is declared, and what they keep in it is their own business.
 """
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewright.declare import Config
+from tilewright.locks import ForkSafeLock
 from tilewright.problem import Problem
+from tilewright.run.driver import driver_library, require
 from tilewright.run.protocol import Backend, Memory
 
-ACCUMULATOR_BYTES, FLAG_BYTES = 4, 4
-_held: WeakKeyDictionary[Backend, dict[str, Memory]] = WeakKeyDictionary()
+ACCUMULATOR_BYTES, FLAG_BYTES, ALIGNMENT_BYTES = 4, 4, 256
+MOST_STREAMS = 32
+"""Of how many streams the blocks are kept. Half of them are given back when there would be more."""
+RELAXED_CAPTURE, NON_BLOCKING_STREAM, NO_DESTRUCTOR_SYNC, MOVE_REFERENCE = 2, 1, 1, 1
+"""The driver's numbers: a capture mode, a stream's flag, a user object's flag, and one for retaining it."""
+SEMAPHORE_BYTES = 64
+"""Room for the C library's sem_t."""
 
 
-def scratch_addresses(
-    config: Config, problem: Problem, backend: Backend, *, accumulator_bytes: int = ACCUMULATOR_BYTES
-) -> dict[str, int]:
-    """Addresses of `workspace` and `flags` for a launch of `config`; none where its rung declares no scratch.
+class Need(NamedTuple):
+    """What one launch needs, in bytes."""
 
-    Raises what allocating them raises.
-    """
-    declared = config.scratch(problem, sm_count=backend.sm_count)
+    flags_bytes: int
+    workspace_bytes: int
+
+    def holds(self, other: Need) -> bool:
+        """Whether memory of this size is enough for the other."""
+        return self.flags_bytes >= other.flags_bytes and self.workspace_bytes >= other.workspace_bytes
+
+
+def need_of(
+    config: Config, problem: Problem, *, sm_count: int, accumulator_bytes: int = ACCUMULATOR_BYTES
+) -> Need | None:
+    """What a launch of `config` for `problem` needs; None where its rung declares no scratch."""
+    declared = config.scratch(problem, sm_count=sm_count)
     if declared is None:
-        return {}
-    sums, flags = declared
-    held = _held.setdefault(backend, {})
-    _require(backend, held, "workspace", sums * accumulator_bytes)
-    if _require(backend, held, "flags", flags * FLAG_BYTES):
-        backend.upload(held["flags"], np.zeros(flags * FLAG_BYTES, np.uint8))
-    return {label: memory.address for label, memory in held.items()}
+        return None
+    accumulators, flags = declared
+    return Need(flags * FLAG_BYTES, accumulators * accumulator_bytes)
 
 
-def _require(backend: Backend, held: dict[str, Memory], label: str, nbytes: int) -> bool:
-    """Hold memory of that size; whether it is new. The emulator's has the size exactly, so that overruns are seen."""
-    there = held.get(label)
-    if there is not None and (there.nbytes == nbytes or (there.nbytes > nbytes and backend.name != "emulator")):
-        return False
-    held[label] = backend.alloc(nbytes, label=label)
-    return True
+class EmulatorScratch:
+    """The emulator's: one block, of exactly the bytes that the launch needs, so that an overrun is seen."""
+
+    def __init__(self, device: Backend) -> None:
+        self._device = device
+        self.workspace: Memory | None = None
+        self.flags: Memory | None = None
+
+    def launch(self, args: Any, need: Need, call: Callable[[], None]) -> None:
+        """Put the block's addresses into `args`, then `call`."""
+        if self.workspace is None or self.workspace.nbytes != need.workspace_bytes:
+            self.workspace = self._device.alloc(need.workspace_bytes, label="workspace")
+        if self.flags is None or self.flags.nbytes != need.flags_bytes:
+            self.flags = self._device.alloc(need.flags_bytes, label="flags")
+            self._device.upload(self.flags, np.zeros(need.flags_bytes, np.uint8))
+        args.workspace, args.flags = self.workspace.address, self.flags.address
+        call()
+
+
+class _Block(NamedTuple):
+    """Device memory with flags at its start, all zero between launches, and a workspace behind them."""
+
+    flags: int
+    workspace: int
+    size: Need
+
+
+class _Held(NamedTuple):
+    """A block that a graph uses, by which capture and stream, and the semaphore posted when the graph is gone."""
+
+    block: _Block
+    key: tuple[int, int]
+    gone: Any
+
+
+class StreamScratch:
+    """One GPU's: a block for each stream, and for each stream of each captured graph. Used in the GPU's context.
+
+    Streams are known by the driver's id, which is never used again, unlike a handle. A stream's block is allocated in
+    stream order. In a capture nothing is added to the graph but the launch: the block is allocated and cleared at
+    once, on a stream of its own, and held for as long as the graph or an instance of it lives. So graphs may be
+    replayed beside anything; two instances of one graph share its blocks and must not run at the same time.
+    `driver` is the driver's functions by name, each returning its status.
+    """
+
+    def __init__(self, driver: Any = None) -> None:
+        self._driver = driver
+        self._streams: dict[int, _Block] = {}
+        self._captures: dict[tuple[int, int], _Block] = {}
+        self._held: list[_Held] = []
+        self._unused: list[_Block] = []
+        self._side = ctypes.c_void_p()
+        self._capturing, self._capture, self._stream = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_uint64()
+        self._info = (ctypes.byref(self._capturing), ctypes.byref(self._capture))
+        self._stream_pointer = ctypes.byref(self._stream)
+        self._lock = ForkSafeLock()
+
+    def launch(self, args: Any, need: Need, stream: int, call: Callable[[], int]) -> int:
+        """The status of `call`, which launches on the stream of this raw handle; its scratch is put into `args`.
+
+        Raises LaunchFailed where there is no memory.
+        """
+        with self._lock:
+            if self._driver is None:
+                self._driver = driver_library()
+            handle = ctypes.c_void_p(stream)
+            require(self._driver.cuStreamGetCaptureInfo_v2(handle, *self._info, None, None, None))
+            require(self._driver.cuStreamGetId(handle, self._stream_pointer))
+            block = self._of_graph(need, handle) if self._capturing.value else self._of_stream(need, handle)
+            args.workspace, args.flags = block.workspace, block.flags
+            return call()
+
+    def _of_stream(self, need: Need, handle: ctypes.c_void_p) -> _Block:
+        """The stream's block, its newest use noted; a larger one in the place of one that is too small."""
+        key = self._stream.value
+        block = self._streams.pop(key, None)
+        if block is not None and not block.size.holds(need):
+            size = block.size
+            need = Need(max(size.flags_bytes, need.flags_bytes), max(size.workspace_bytes, need.workspace_bytes))
+            require(self._driver.cuMemFreeAsync(ctypes.c_uint64(block.flags), handle))
+            block = None
+        if block is None:
+            self._give_back()
+            address, padded = ctypes.c_uint64(), _padded(need)
+            require(self._driver.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(sum(padded)), handle))
+            self._clear(address, padded, handle)
+            block = _Block(address.value, address.value + padded.flags_bytes, padded)
+        self._streams[key] = block
+        return block
+
+    def _give_back(self) -> None:
+        """Where as many blocks are kept as may be, free the half that is longest unused, and those of graphs gone.
+
+        Their streams may have ended, so the device is waited for first. Where it can't be, as while another thread
+        captures, they are kept until the next time.
+        """
+        if len(self._streams) < MOST_STREAMS or self._driver.cuCtxSynchronize():
+            return
+        for key in list(self._streams)[: MOST_STREAMS // 2]:
+            self._driver.cuMemFree_v2(ctypes.c_uint64(self._streams.pop(key).flags))
+        self._collect()
+        while self._unused:
+            self._driver.cuMemFree_v2(ctypes.c_uint64(self._unused.pop().flags))
+
+    def _of_graph(self, need: Need, handle: ctypes.c_void_p) -> _Block:
+        """The block of this stream in this capture, held by the graph that is being captured."""
+        key = self._capture.value, self._stream.value
+        block = self._captures.get(key)
+        if block is not None and block.size.holds(need):
+            return block
+        mode = ctypes.c_int(RELAXED_CAPTURE)  # in which allocating is allowed; the thread's own comes back in its place
+        require(self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)))
+        try:
+            self._collect()
+            block = self._new_block(need)
+            self._held.append(_Held(block, key, self._hold(handle)))
+        finally:
+            require(self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)))
+        self._captures[key] = block
+        return block
+
+    def _new_block(self, need: Need) -> _Block:
+        """A cleared block for a graph: one whose graph is gone, or new memory."""
+        fitting = [block for block in self._unused if block.size.holds(need)]
+        if fitting:
+            block = min(fitting, key=lambda each: sum(each.size))
+            self._unused.remove(block)
+            return block
+        if not self._side.value:
+            require(self._driver.cuStreamCreate(ctypes.byref(self._side), ctypes.c_uint(NON_BLOCKING_STREAM)))
+        address, padded = ctypes.c_uint64(), _padded(need)
+        require(self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(sum(padded))))
+        self._clear(address, padded, self._side)
+        require(self._driver.cuStreamSynchronize(self._side))
+        return _Block(address.value, address.value + padded.flags_bytes, padded)
+
+    def _clear(self, address: ctypes.c_uint64, size: Need, stream: ctypes.c_void_p) -> None:
+        words = ctypes.c_size_t(size.flags_bytes // FLAG_BYTES)
+        require(self._driver.cuMemsetD32Async(address, ctypes.c_uint(0), words, stream))
+
+    def _hold(self, handle: ctypes.c_void_p) -> Any:
+        """A semaphore that the driver posts when the graph captured on the stream and all its instances are gone.
+
+        The C library's own function is the destructor: no Python runs on the driver's threads. The semaphore's memory
+        is never freed before it is posted.
+        """
+        graph, user_object, library = ctypes.c_void_p(), ctypes.c_void_p(), _c_library()
+        gone = ctypes.c_void_p(library.malloc(ctypes.c_size_t(SEMAPHORE_BYTES)))
+        library.sem_init(gone, 0, 0)
+        require(self._driver.cuStreamGetCaptureInfo_v2(handle, *self._info, ctypes.byref(graph), None, None))
+        made = (ctypes.byref(user_object), gone, library.sem_post, ctypes.c_uint(1), ctypes.c_uint(NO_DESTRUCTOR_SYNC))
+        require(self._driver.cuUserObjectCreate(*made))
+        require(
+            self._driver.cuGraphRetainUserObject(graph, user_object, ctypes.c_uint(1), ctypes.c_uint(MOVE_REFERENCE))
+        )
+        return gone
+
+    def _collect(self) -> None:
+        """Take back the blocks of graphs that are gone. Their flags are zero, as every launch left them."""
+        library = _c_library()
+        for held in list(self._held):
+            if library.sem_trywait(held.gone) == 0:
+                library.free(held.gone)
+                self._held.remove(held)
+                self._captures.pop(held.key, None)
+                self._unused.append(held.block)
+
+
+def _padded(need: Need) -> Need:
+    """The need with flags that end where a workspace may begin."""
+    return need._replace(flags_bytes=-(-need.flags_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES)
+
+
+@cache
+def _c_library() -> Any:
+    """The C library, as ctypes has it."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype = ctypes.c_void_p
+    return library

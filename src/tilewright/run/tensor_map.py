@@ -34,7 +34,7 @@ def encode_for_driver(tensor_map: TensorMap, address: int) -> EncodedMap:
     """Encode for the current device's driver: columns, rows, batch entries. Raises InvalidProblem, LaunchFailed."""
     from cuda.bindings import driver
 
-    from tilewright.run.cuda import check
+    from tilewright.run.driver import check
 
     _require_aligned(address)
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.compile.binary import Binary, KernelSource
+from tilewright.compile.host import host_source
+from tilewright.compile.traced import compile_traced
 from tilewright.emulator import process
 from tilewright.emulator.trace import Trace
 from tilewright.emulator.tracing import Watch, run_traced
@@ -26,6 +29,10 @@ class TracingBackend(EmulatorBackend):
         self._watch = watch or Watch()
         super().__init__(**{**options, **({"workers": 1} if self._watch.checks or self._watch.events else {})})
         self.traces: list[Trace] = []
+
+    def compile(self, source: KernelSource) -> Binary:
+        """The kernel compiled with every access traced. Raises CompileFailed, NoCompiler."""
+        return compile_traced(host_source(source))
 
     def clear_traces(self) -> None:
         """Forget the traces so far."""

@@ -25,11 +25,12 @@ def is_first_use(choice: Choice) -> bool:
     return autotune_mode() == ON and not choice.tuned and not choice.library
 
 
-def tune_first_use(problem: Problem, choice: Choice, machine: Machine) -> None:
-    """Search the chosen rung's configs and store the best, unless this process did; takes seconds to minutes.
+def tune_first_use(problem: Problem, choice: Choice, device: int) -> None:
+    """Search the chosen rung's configs on a GPU and store the best, unless this process did; takes up to minutes.
 
     One search runs at a time. Where it fails a warning says so, and the model's choice stands.
     """
+    machine = Machine(devices=(device,))
     with _searching:
         if (problem, machine) in _searched:
             return

@@ -18,8 +18,8 @@ from tilewright.measure.ring import OperandRing
 from tilewright.measure.schedule import ReadClocks
 from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend
-from tilewright.tune.launcher import Launcher
-from tilewright.verify.layers import Case, make_case
+from tilewright.verify.device import DeviceRuns
+from tilewright.verify.layers import Case, make_case, require_right
 from tilewright.verify.operands import make_operands
 
 ROUNDS = 60
@@ -48,7 +48,7 @@ def measure_on_gpu(problem: Problem, configs: Mapping[str, Config], device: int,
     """
     with CudaBackend(device) as gpu:
         case = make_case("integer", make_operands(problem, "integer"))
-        wrong = _wrong(case, configs, Launcher(gpu))
+        wrong = _wrong(case, configs, DeviceRuns(gpu))
         sound = {label: config for label, config in configs.items() if label not in wrong}
         baseline, no_baseline = _sound_baseline(gpu, case)
         if not sound:
@@ -75,12 +75,12 @@ def _sound_baseline(gpu: CudaBackend, case: Case) -> tuple[Baseline | None, str]
     return (baseline, "") if verdict.ok else (None, f"{baseline.name} is wrong: {verdict.failed[0]}")
 
 
-def _wrong(case: Case, configs: Mapping[str, Config], launcher: Launcher) -> dict[str, str]:
+def _wrong(case: Case, configs: Mapping[str, Config], runs: DeviceRuns) -> dict[str, str]:
     """Which of the configs are not right at the size that is measured, and how. Compiles every binary."""
     wrong = {}
     for label, config in configs.items():
         try:
-            launcher.require_right(config, case)
+            require_right(runs.of(config), case)
         except WrongResult as error:
             wrong[label] = str(error)
     return wrong
@@ -96,8 +96,7 @@ def _measured(
     budget_s: float,
     read_clocks: ReadClocks,
 ) -> Samples:
-    launcher = Launcher(gpu)
-    arms = [ring.config_arm(label, config, launcher.binary(config, ring.problem)) for label, config in configs.items()]
+    arms = [ring.config_arm(label, config) for label, config in configs.items()]
     with gpu.current():
         if baseline is not None:
             arms.append(ring.baseline_arm(BASELINE, baseline))

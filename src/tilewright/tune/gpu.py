@@ -16,9 +16,9 @@ from tilewright.problem import Problem
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune.build import check_problems
 from tilewright.tune.context import problem_from
-from tilewright.tune.launcher import Launcher
 from tilewright.tune.screen import screen, warm_up
-from tilewright.verify.layers import Case, make_case
+from tilewright.verify.device import DeviceRuns
+from tilewright.verify.layers import Case, make_case, require_right
 from tilewright.verify.operands import make_operands
 
 
@@ -56,7 +56,7 @@ class GpuScreen:
         self._problem = problem_from(setup["problem"])
         self._gpu = CudaBackend(setup["device"])
         self._ring: OperandRing | None = None
-        self._launcher = Launcher(self._gpu)
+        self._runs = DeviceRuns(self._gpu)
 
     def describe(self) -> dict[str, Any]:
         """See `describe_device`."""
@@ -69,12 +69,12 @@ class GpuScreen:
         """
         config = rung_config(self._rung, job["config"])
         for problem in check_problems(config, self._problem):
-            self._launcher.require_right(config, _case(problem))
+            require_right(self._runs.of(config), _case(problem))
         with self._gpu.current():
             is_first = self._ring is None
             if self._ring is None:
                 self._ring, self._timer = OperandRing(self._problem, self._gpu), CudaTimer(self._gpu.stream)
-            arm = self._ring.config_arm("screened", config, self._launcher.binary(config, self._problem))
+            arm = self._ring.config_arm("screened", config)
             if is_first:
                 warm_up(arm, self._timer, slots=self._ring.slots)
             screened = screen(arm, self._timer, slots=self._ring.slots, best_us=job["best_us"])

@@ -1,6 +1,6 @@
 """A `Run` on a backend: operands up, one launch, everything back.
 
-Owns the way between host operands and device memory. It compiles nothing and judges nothing.
+Owns the way between host operands and device memory. It judges nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from functools import partial
 import numpy as np
 
 from tilewright.compile.binary import Binary
+from tilewright.compile.variant import PLAIN, Variant
+from tilewright.declare import Config
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.run.args import gemm_args
+from tilewright.run.kernel import Compile, bind
 from tilewright.run.protocol import Backend, Grid, Memory
 from tilewright.verify.accept import Array
 from tilewright.verify.operands import Operands, Result, Run, front_guard
@@ -50,6 +53,32 @@ def run_on(backend: Backend, binary: Binary, geometry: Geometry) -> Run:
     return run_with(backend, launch)
 
 
+class DeviceRuns:
+    """Runs on one device that share its arrays, as when one config after the other is checked."""
+
+    def __init__(self, device: Backend) -> None:
+        self._device, self._arrays = device, _Arrays(device)
+
+    def of(
+        self,
+        config: Config,
+        *,
+        variant: Variant = PLAIN,
+        compiled: Compile | None = None,
+        sm_count: int | None = None,
+    ) -> Run:
+        """A Run of `config`, bound to each problem as it comes, as `run.kernel.bind` does. Raises what that raises."""
+
+        def launch(problem: Problem, addresses: dict[str, int]) -> None:
+            bind(config, problem, self._device, variant=variant, compiled=compiled, sm_count=sm_count)(**addresses)
+
+        return self.through(launch)
+
+    def through(self, launch: Launch) -> Run:
+        """See `run_with`."""
+        return _run_with(self._device, self._arrays, launch)
+
+
 def run_with(backend: Backend, launch: Launch) -> Run:
     """A Run that takes the operands to `backend`, calls `launch` and brings everything back.
 
@@ -57,8 +86,11 @@ def run_with(backend: Backend, launch: Launch) -> Run:
     the guard bands go to the device too and come back to be compared. Allocations of the same size are used again
     until the backend is closed, which is the caller's to do. Raises what the backend does.
     """
+    return DeviceRuns(backend).through(launch)
+
+
+def _run_with(backend: Backend, device_arrays: _Arrays, launch: Launch) -> Run:
     with_guards = backend.name != "emulator"
-    device_arrays = _Arrays(backend)
 
     def run(problem: Problem, operands: Operands) -> Result:
         flat = {"a": operands.a, "b": operands.b, "c": operands.c}

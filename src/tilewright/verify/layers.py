@@ -217,6 +217,13 @@ def check_case(run: Run, case: Case) -> Check:
     )
 
 
+def require_right(run: Run, case: Case) -> None:
+    """Raise WrongResult unless `run` passes the case; what launching raises."""
+    check = check_case(run, case)
+    if not check.ok:
+        raise WrongResult(str(check))
+
+
 def damage(operands: Operands, result: Result) -> str:
     """What the launch changed that it may not, or left as it was where it may not, in words; empty when nothing."""
     return _touched(operands, result) or _unwritten(operands, result)

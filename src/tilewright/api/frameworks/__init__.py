@@ -1,4 +1,4 @@
-"""One small module for each framework whose arrays are taken, and how an array's framework is found."""
+"""One small module for each framework whose arrays are supported, and how an array's framework is found."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ from tilewright.errors import InvalidProblem
 
 MODULES = {"numpy": "numpy_arrays", "torch": "torch_tensors", "cupy": "cupy_arrays", "jax": "jax_arrays"}
 """By a framework's package, the module here that knows its arrays."""
-_by_type: dict[type, Framework] = {}
+KNOWN: dict[type, Framework] = {}
+"""The framework of each type of array that was met before."""
 
 
 def framework_of(array: Any) -> Framework:
     """The framework whose array this is. Raises InvalidProblem for what is no array."""
     kind = type(array)
-    found = _by_type.get(kind)
+    found = KNOWN.get(kind)
     if found is None:
-        found = _by_type[kind] = _find(kind)
+        found = KNOWN[kind] = _find(kind)
     return found
-
-
-def known_framework(kind: type) -> Framework | None:
-    """The framework of a type that was met before."""
-    return _by_type.get(kind)
 
 
 def remember(kinds: Iterable[type], framework: Framework) -> None:
     """Know the framework of these types before an array of theirs is met."""
-    _by_type.update(dict.fromkeys(kinds, framework))
+    KNOWN.update(dict.fromkeys(kinds, framework))
 
 
 def _find(kind: type) -> Framework:

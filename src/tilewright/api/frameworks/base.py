@@ -1,4 +1,4 @@
-"""What a call asks of a framework: views, copies, new arrays, streams.
+"""What a call asks of a framework: descriptors of its arrays, copies, new arrays, streams.
 
 One subclass a framework, each in its module. They know arrays; what is multiplied how is not theirs.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import View
+from tilewright.api.operands import Operand, Shape
 from tilewright.errors import InvalidProblem
-from tilewright.problem import ITEMSIZE_BYTES, storage_dtype
 
-DTYPES = tuple(dict.fromkeys(storage_dtype(dtype) for dtype in ITEMSIZE_BYTES))
+if TYPE_CHECKING:
+    from tilewright.api.plan import Copy
 
 
 class Framework(ABC):
@@ -25,24 +24,32 @@ class Framework(ABC):
     on_host = False
     """Whether its arrays lie in the host's memory and are copied to a device and back."""
     repeats = True
-    """Whether `signature` is cheap and says enough for a plan to be repeated."""
+    """Whether `identity` is cheap and says enough for a plan to be repeated."""
     multiplies = False
     """Whether it has a `product` of its own that may be taken in place of a kernel."""
 
-    @abstractmethod
-    def signature(self, array: Any) -> Any:
-        """Everything a plan depends on but the address, to compare with `==`.
+    look_up: Callable[..., tuple[Any, int, int, int, int, int]] | None = None
+    """Gives, for (a, b, c, out, bias, options), the key that a call is looked up by and the five addresses, 0 for None.
 
-        Raises AttributeError for another framework's array.
+    A shorter way than by each array's `identity`, for a framework that has one. Raises as that does.
+    """
+    takes_over: Callable[..., bool] | None = None
+    """Whether a call of (a, b, c, out, bias) is the framework's own business: gradients, tracing, its casting rules."""
+
+    def identity(self, array: Any) -> tuple[int, Any]:
+        """The address, and everything else that a plan depends on, the array's class included, to compare with `==`.
+
+        Raises AttributeError, TypeError or RuntimeError for what is no array of the framework.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def address(self, array: Any) -> int:
-        """Where its first element lies."""
+        """The address of its first element."""
 
     @abstractmethod
-    def view(self, name: str, array: Any) -> View:
-        """The array as `name`. Raises InvalidProblem for element types or kinds of arrays that are not taken."""
+    def describe(self, name: str, array: Any) -> Operand:
+        """The array as `name`. Raises InvalidProblem for kinds of arrays that are not supported."""
 
     @abstractmethod
     def broadcast(self, array: Any, shape: Shape) -> Any:
@@ -68,10 +75,10 @@ class Framework(ABC):
         """A context in which the framework works on this device and this raw stream."""
         raise InvalidProblem(f"stream={stream:#x}: {self.name} has no streams to work on; leave it out")
 
-    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
-        """A·B by the framework itself on its current stream, in `out` or a new array, elements multiplied as `dtype`.
+    def product(self, a: Any, b: Any, bias: Any, out: Any, dtype: str) -> Any:
+        """A·B + bias by the framework itself on its current stream, in `out` or a new array, elements taken as `dtype`.
 
-        None where its settings of this moment promise another arithmetic than the library's.
+        `bias` and `out` may be None. None where its settings of this moment promise less than the library does.
         """
         return None
 
@@ -79,31 +86,11 @@ class Framework(ABC):
         """What the caller gets for an array from `allocate`, once its launches are on their way."""
         return result
 
-    def takes_over(self, arrays: tuple[Any, ...]) -> bool:
-        """Whether the call is the framework's own business: gradients, tracing, its casting rules."""
-        return False
-
     def call(self, **arguments: Any) -> Any:
         """The call through the framework, where it takes over."""
         raise NotImplementedError
 
 
-def require_dtype(name: str, dtype: str) -> str:
-    """`dtype` if products of it are taken. Raises InvalidProblem."""
-    if dtype not in DTYPES:
-        raise InvalidProblem(f"{name}: dtype={dtype}: takes {', '.join(DTYPES)}; convert it")
-    return dtype
-
-
 def once(array: Any, copy: Copy) -> Any:
     """The array with what repeats itself there once."""
     return array[tuple(slice(0, 1) if axis in copy.repeated else slice(None) for axis in range(array.ndim))]
-
-
-def unaligned(address: int, strides_bytes: Shape, itemsize: int) -> str:
-    """Why elements of `itemsize` bytes can't be used where they lie; empty where they can."""
-    if address % itemsize:
-        return f"its address is no multiple of {itemsize} bytes, an element's size"
-    if any(step % itemsize for step in strides_bytes):
-        return f"its strides are no multiples of {itemsize} bytes, an element's size"
-    return ""

@@ -9,11 +9,10 @@ from typing import Any
 
 import cupy
 
-from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
+from tilewright.api.frameworks.base import Framework, once
 from tilewright.api.frameworks.numpy_arrays import dtype_of
+from tilewright.api.operands import Operand, Shape
 from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import View
 
 IEEE_COMPUTE_TYPES = (1, 2, 4)
 """CuPy's numbers for the default, pedantic and float32."""
@@ -26,20 +25,19 @@ class CupyArrays(Framework):
     name = "CuPy"
     multiplies = True
 
-    def signature(self, array: Any) -> Any:
-        """See `Framework.signature`."""
-        return array.shape, array.strides, array.dtype, array.data.device_id
+    def identity(self, array: Any) -> tuple[int, Any]:
+        """See `Framework.identity`."""
+        data = array.data
+        return int(data.ptr), (type(array), array.shape, array.strides, array.dtype, data.device_id)
 
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
         return int(array.data.ptr)
 
-    def view(self, name: str, array: Any) -> View:
-        """See `Framework.view`."""
-        dtype = require_dtype(name, array.dtype.newbyteorder("=").name)
-        address, itemsize, device = self.address(array), array.itemsize, array.data.device_id
-        unusable = unaligned(address, array.strides, itemsize)
-        return View(name, address, array.shape, array.strides, dtype, device, unusable=unusable)
+    def describe(self, name: str, array: Any) -> Operand:
+        """See `Framework.describe`."""
+        dtype = array.dtype.newbyteorder("=").name
+        return Operand(name, int(array.data.ptr), array.shape, array.strides, dtype, array.data.device_id)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""
@@ -72,11 +70,11 @@ class CupyArrays(Framework):
         with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
             yield
 
-    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
+    def product(self, a: Any, b: Any, bias: Any, out: Any, dtype: str) -> Any:
         """See `Framework.product`. In float32 alone, of arrays that CuPy multiplies without copying them."""
         whole = (x.flags.c_contiguous or x.flags.f_contiguous for x in (a, b))
         as_is = all(whole) and (out is None or out.flags.c_contiguous)
-        if dtype != "float32" or not as_is or not _is_ieee():
+        if dtype != "float32" or bias is not None or not as_is or not _is_ieee():
             return None
         with cupy.cuda.Device(a.data.device_id):
             return cupy.matmul(a, b, out=out)

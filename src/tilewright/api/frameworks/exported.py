@@ -1,16 +1,15 @@
-"""Arrays of any other library that lie on a GPU and say so by DLPack or the CUDA array interface.
+"""Arrays of any other library that are on a GPU and say so by DLPack or the CUDA array interface.
 
-They are used where they lie. Such a library can't be asked for a new array or a copy, so `out` must be given.
+They are used where they are stored. Such a library can't be asked for a new array or a copy, so `out` must be given.
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tilewright.api.frameworks.base import Framework, require_dtype
+from tilewright.api.frameworks.base import Framework
+from tilewright.api.operands import Operand, Shape, packed_strides, times
 from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import View, packed_strides, times
 from tilewright.errors import InvalidProblem
 
 LEGACY_DEFAULT_STREAM = 0
@@ -22,16 +21,12 @@ class ExportedArrays(Framework):
     name = "another library"
     repeats = False
 
-    def signature(self, array: Any) -> Any:
-        """None: seeing whether two are alike costs as much as a plan."""
-        return None
-
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
-        return self.view("array", array).address
+        return self.describe("array", array).address
 
-    def view(self, name: str, array: Any) -> View:
-        """See `Framework.view`."""
+    def describe(self, name: str, array: Any) -> Operand:
+        """See `Framework.describe`."""
         from cuda.core.utils import StridedMemoryView
 
         try:
@@ -39,15 +34,17 @@ class ExportedArrays(Framework):
             seen = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
             raise InvalidProblem(f"{name}: {type(array).__name__}: cannot be exported: {error}") from error
-        dtype = require_dtype(name, "of no NumPy type" if seen.dtype is None else seen.dtype.name)
+        if seen.dtype is None:
+            raise InvalidProblem(f"{name}: {type(array).__name__}: its element type is none of NumPy's; convert it")
         shape = tuple(seen.shape)
         strides = packed_strides(shape) if seen.strides is None else tuple(seen.strides)
         strides_bytes = times(strides, seen.dtype.itemsize)
-        return View(name, int(seen.ptr), shape, strides_bytes, dtype, int(seen.device_id), not seen.readonly)
+        device = int(seen.device_id)
+        return Operand(name, int(seen.ptr), shape, strides_bytes, seen.dtype.name, device, not seen.readonly)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""
-        if self.view("C", array).shape != shape:
+        if self.describe("C", array).shape != shape:
             self._refuse("be asked to broadcast C", f"pass C of shape {shape}")
         return array
 

@@ -7,11 +7,10 @@ from typing import Any, NoReturn
 import jax
 import jax.dlpack
 
-from tilewright.api.frameworks.base import Framework, require_dtype
+from tilewright.api.frameworks.base import Framework
 from tilewright.api.frameworks.numpy_arrays import dtype_of
+from tilewright.api.operands import HOST, Operand, Shape, packed_strides, times
 from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import HOST, View, packed_strides, times
 from tilewright.errors import InvalidProblem
 
 LEGACY_DEFAULT_STREAM = 0
@@ -38,31 +37,26 @@ class JaxArrays(Framework):
     name = "JAX"
     repeats = False
 
-    def signature(self, array: Any) -> Any:
-        """None: seeing whether two are alike costs as much as a plan."""
-        return None
-
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
         return int(array.buffer.handle) if isinstance(array, _Result) else int(array.unsafe_buffer_pointer())
 
-    def view(self, name: str, array: Any) -> View:
-        """See `Framework.view`. Waits until the array is computed."""
+    def describe(self, name: str, array: Any) -> Operand:
+        """See `Framework.describe`. Waits until the array is computed."""
         if isinstance(array, jax.core.Tracer):
             raise InvalidProblem(f"{name}: a tracer: this cannot be called inside jit, grad or vmap; call it outside")
         devices = list(array.devices())
         if len(devices) != 1:
             raise InvalidProblem(f"{name}: sharded over {len(devices)} devices: gather it on one")
-        dtype = require_dtype(name, array.dtype.name)
         on_gpu = devices[0].platform in ("gpu", "cuda")
         device = int(devices[0].local_hardware_id) if on_gpu else HOST
         address = self.address(array.block_until_ready()) if on_gpu else 0
-        return View(
+        return Operand(
             name,
             address,
             array.shape,
             times(packed_strides(array.shape), array.dtype.itemsize),
-            dtype,
+            array.dtype.name,
             device,
             writable=False,
         )

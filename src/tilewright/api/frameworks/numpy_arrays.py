@@ -7,10 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
+from tilewright.api.frameworks.base import Framework, once
+from tilewright.api.operands import HOST, Operand, Shape
 from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import HOST, View
 from tilewright.errors import InvalidProblem
 
 PLAIN = (np.ndarray, np.memmap, np.matrix)
@@ -28,16 +27,16 @@ class NumpyArrays(Framework):
     name = "NumPy"
     on_host = True
 
-    def signature(self, array: Any) -> Any:
-        """See `Framework.signature`."""
-        return array.shape, array.strides, array.dtype, array.flags.writeable
+    def identity(self, array: Any) -> tuple[int, Any]:
+        """See `Framework.identity`."""
+        return int(array.ctypes.data), (type(array), array.shape, array.strides, array.dtype, array.flags.writeable)
 
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
         return int(array.ctypes.data)
 
-    def view(self, name: str, array: Any) -> View:
-        """See `Framework.view`."""
+    def describe(self, name: str, array: Any) -> Operand:
+        """See `Framework.describe`."""
         if not isinstance(array, np.ndarray):
             raise InvalidProblem(f"{name}: {type(array).__name__}: a scalar: a product needs arrays; multiply by *")
         if isinstance(array, np.ma.MaskedArray):
@@ -45,12 +44,9 @@ class NumpyArrays(Framework):
         if type(array) not in PLAIN:
             raise InvalidProblem(f"{name}: {type(array).__name__}: may mean more than its elements; pass np.asarray(…)")
         native = array.dtype.newbyteorder("=")
-        dtype = require_dtype(name, native.name)
-        address, itemsize = self.address(array), array.itemsize
-        unusable = unaligned(address, array.strides, itemsize)
-        if native != array.dtype:
-            unusable = "its bytes are in the other order"
-        return View(name, address, array.shape, array.strides, dtype, HOST, bool(array.flags.writeable), unusable)
+        unusable = "its bytes are in the other order" if native != array.dtype else None
+        address, writable = int(array.ctypes.data), bool(array.flags.writeable)
+        return Operand(name, address, array.shape, array.strides, native.name, HOST, writable, unusable)
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
         """See `Framework.broadcast`."""

@@ -1,4 +1,7 @@
-"""torch tensors, used where they lie, on torch's current stream. Gradients, tracing and autocast are `torch_ops`'."""
+"""torch tensors, used where they are stored, on torch's current stream.
+
+Gradients, tracing and autocast are `api.torch.operators`'.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,18 @@ from typing import Any
 import torch
 
 from tilewright.api.frameworks import remember
-from tilewright.api.frameworks.base import Framework, once, require_dtype, unaligned
+from tilewright.api.frameworks.base import Framework, once
+from tilewright.api.operands import HOST, Operand, Shape
+from tilewright.api.options import PLAIN as PLAIN_OPTIONS
 from tilewright.api.plan import Copy
-from tilewright.api.shapes import Shape
-from tilewright.api.view import HOST, View, times
+from tilewright.api.torch.settings import may_replace_kernel
 from tilewright.errors import InvalidProblem
-from tilewright.measure.baseline_torch import multiplies_as
 
-PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 """Tensors that are nothing but memory; subclasses have rules of their own."""
+_is_compiling = torch.compiler.is_compiling
+_is_autocast = torch.is_autocast_enabled
+_is_grad = torch.is_grad_enabled
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 """The current stream's handle without a Stream object around it, where this torch has that."""
 _transform = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None)
@@ -30,25 +36,45 @@ class TorchTensors(Framework):
     name = "torch"
     multiplies = True
 
-    def signature(self, array: Any) -> Any:
-        """See `Framework.signature`."""
-        return array.shape, array.stride(), array.dtype, array.get_device(), array.is_neg()
+    def look_up(self, a: Any, b: Any, c: Any, out: Any, bias: Any, options: Any) -> tuple[Any, int, int, int, int, int]:
+        """See `Framework.look_up`."""
+        at_a, at_b = a.data_ptr(), b.data_ptr()
+        key: tuple[Any, ...] = (
+            *(a.dtype, b.dtype, a.shape, b.shape, a.stride(), b.stride()),
+            *(a.get_device(), b.get_device(), a.is_neg(), b.is_neg()),
+            None if options is PLAIN_OPTIONS else options,
+        )
+        at_c = at_d = at_bias = 0
+        if out is not None:
+            at_d = out.data_ptr()
+            key = (out.dtype, out.shape, out.stride(), out.get_device(), out.is_neg(), *key)
+        if c is not None:
+            at_c = c.data_ptr()
+            key = ("C", at_c == at_d, c.dtype, c.shape, c.stride(), c.get_device(), c.is_neg(), *key)
+        if bias is not None:
+            at_bias = bias.data_ptr()
+            key = ("bias", bias.dtype, bias.shape, bias.stride(), bias.get_device(), bias.is_neg(), *key)
+        bits = 256 | at_a | at_b | at_c | at_d | at_bias
+        return (bits & -bits, key), at_a, at_b, at_c, at_d, at_bias
 
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
         return array.data_ptr()  # type: ignore[no-any-return]
 
-    def view(self, name: str, array: Any) -> View:
-        """See `Framework.view`."""
+    def describe(self, name: str, array: Any) -> Operand:
+        """See `Framework.describe`."""
         if array.layout != torch.strided or array.is_quantized:
             kind = "quantized" if array.is_quantized else str(array.layout).removeprefix("torch.")
-            raise InvalidProblem(f"{name}: a {kind} tensor: takes dense ones; use its .to_dense() or .dequantize()")
-        dtype = require_dtype(name, str(array.dtype).removeprefix("torch."))
-        address, itemsize = self.address(array), array.element_size()
-        unusable = "its elements are negated when read" if array.is_neg() else unaligned(address, (), itemsize)
-        device = array.get_device() if array.is_cuda else HOST
-        return View(
-            name, address, tuple(array.shape), times(array.stride(), itemsize), dtype, device, unusable=unusable
+            raise InvalidProblem(f"{name}: a {kind} tensor: supports dense ones; use its .to_dense() or .dequantize()")
+        itemsize = array.element_size()
+        return Operand(
+            name,
+            array.data_ptr(),
+            tuple(array.shape),
+            tuple(step * itemsize for step in array.stride()),
+            str(array.dtype).removeprefix("torch."),
+            array.get_device() if array.is_cuda else HOST,
+            unusable="its elements are negated when read" if array.is_neg() else None,
         )
 
     def broadcast(self, array: Any, shape: Shape) -> Any:
@@ -82,26 +108,40 @@ class TorchTensors(Framework):
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=f"cuda:{device}")):
             yield
 
-    def product(self, a: Any, b: Any, out: Any, dtype: str) -> Any:
-        """See `Framework.product`."""
-        casts = torch.is_autocast_enabled("cuda") and a.dtype != torch.get_autocast_dtype("cuda")
-        if casts or torch.are_deterministic_algorithms_enabled() or not multiplies_as(dtype, torch):
-            return None
-        return torch.matmul(a, b, out=out)
+    def product(self, a: Any, b: Any, bias: Any, out: Any, dtype: str) -> Any:
+        """See `Framework.product`.
 
-    def takes_over(self, arrays: tuple[Any, ...]) -> bool:
+        In float32 where torch's settings say the same arithmetic. In 16 bits as the user has set torch, whose sums may
+        then be less exact than a kernel's.
+        """
+        casts = torch.is_autocast_enabled("cuda") and a.dtype != torch.get_autocast_dtype("cuda")
+        if casts or torch.are_deterministic_algorithms_enabled() or not may_replace_kernel(dtype, torch):
+            return None
+        if bias is None:
+            return torch.matmul(a, b, out=out)
+        if a.dim() == b.dim() == 2:
+            return torch.addmm(bias, a, b, out=out)
+        if out is None and b.dim() == 2:
+            return torch.nn.functional.linear(a, b.t(), bias)
+        return None
+
+    def takes_over(self, a: Any, b: Any, c: Any, out: Any, bias: Any) -> bool:
         """See `Framework.takes_over`."""
-        if torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda") or _transform() is not None:
+        if _is_compiling() or _is_autocast("cuda") or _transform() is not None:
             return True
-        differentiates = torch.is_grad_enabled()
-        for array in arrays:
-            if array is not None and (type(array) not in PLAIN or (differentiates and array.requires_grad)):
-                return True
-        return False
+        grad = _is_grad()
+        if type(a) not in PLAIN or type(b) not in PLAIN or (grad and (a.requires_grad or b.requires_grad)):
+            return True
+        if out is not None and (type(out) not in PLAIN or (grad and out.requires_grad)):
+            return True
+        if c is None and bias is None:
+            return False
+        more = [array for array in (c, bias) if array is not None]
+        return any(type(array) not in PLAIN or (grad and array.requires_grad) for array in more)
 
     def call(self, **arguments: Any) -> Any:
         """See `Framework.call`."""
-        from tilewright.api.torch_ops import call
+        from tilewright.api.torch.operators import call
 
         return call(**arguments)
 

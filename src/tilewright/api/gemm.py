@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from tilewright.api import running
+from tilewright.api import calls, execution
+from tilewright.api.bound_plan import BoundPlan
+from tilewright.api.execution import stream_handle
 from tilewright.api.frameworks import framework_of
-from tilewright.api.host import host_target
+from tilewright.api.options import Options, given_settings
 from tilewright.api.plan import Plan
-from tilewright.api.ready import Ready
-from tilewright.api.running import Options
-from tilewright.api.streams import stream_handle
 from tilewright.errors import InvalidProblem, NoDevice
+from tilewright.run.protocol import Launch
+
+
+class _Pinned(NamedTuple):
+    """A launch that is repeated as long as every array is at its address."""
+
+    launch: Launch
+    device: int
+    addresses: tuple[int, int, int, int, int]
+    arrays: tuple[tuple[Any, int], ...]
+    out: Any
 
 
 class Gemm:
@@ -37,31 +47,27 @@ class Gemm:
         compute_type: str | None = None,
         stream: Any = None,
         kernels: str = "all",
+        rung: Any = None,
+        settings: Mapping[str, int] | None = None,
         backend: str | None = None,
     ) -> None:
         self._framework = framework_of(a)
         self._arrays = {"A": a, "B": b, "C": c, "out": out, "bias": bias}
-        self._options = Options(alpha, beta, epilogue, compute_type, kernels, backend)
+        self._options = Options(alpha, beta, epilogue, compute_type, kernels, backend, rung, given_settings(settings))
         self._stream = stream
-        self._ready: Ready | None = None
-        self._at: tuple[int, ...] = ()
-        self._pinned: list[tuple[Any, int]] = []
-        self._launch: Callable[..., None]
-        self._device: int
-        self._require_own(tuple(self._arrays.values()))
+        self._bound: BoundPlan | None = None
+        self._pinned: _Pinned | None = None
+        self._require_own(**self._arrays)
 
     def plan(self) -> Plan:
         """What `execute` will do; its text says it.
 
         On a GPU every kernel is loaded then, so that a graph may be captured. Raises as `gemm` does.
         """
-        if self._framework.on_host:
-            with host_target(self._options.backend) as target:
-                return running.get_host_ready(self._framework, self._arrays, target, self._options).plan
-        if self._ready is None:
-            self._ready = running.get_ready(self._framework, self._arrays, self._stream, self._options)
-            self._pin(self._ready)
-        return self._ready.plan
+        if self._bound is None:
+            self._bound, *_ = execution.bind_plan(self._framework, self._arrays, self._stream, self._options)
+            self._pinned = self._pin(self._bound)
+        return self._bound.plan
 
     def autotune(self, *, effort: str = "quick", budget_seconds: float | None = None) -> Plan:
         """Search the chosen rung's configs for this problem, keep the best for every later call, and plan with it.
@@ -71,14 +77,14 @@ class Gemm:
         from tilewright.tune import Machine, Request, tune
 
         if self._framework.on_host:
-            raise NoDevice("autotune times kernels on arrays that lie on a GPU: pass torch, CuPy or JAX arrays")
+            raise NoDevice("autotune times kernels on arrays that are on a GPU: pass torch, CuPy or JAX arrays")
         for part in self.plan().parts:
-            assert self._ready is not None
+            assert self._bound is not None
             request = Request(effort=effort, budget_s=budget_seconds)
-            machine = Machine(devices=(self._ready.device,))
+            machine = Machine(devices=(self._bound.device,))
             tune(part.choice.config.rung, part.problem, request, machine=machine)
-        running.forget()
-        self._ready, self._pinned = None, []
+        execution.forget()
+        self._bound = self._pinned = None
         return self.plan()
 
     def execute(self, a: Any = None, b: Any = None, c: Any = None, *, out: Any = None, stream: Any = None) -> Any:
@@ -87,25 +93,26 @@ class Gemm:
         Raises InvalidProblem for another shape or type.
         """
         if a is None and b is None and c is None and out is None:
-            if self._ready is None and not self._framework.on_host:
+            if self._bound is None and not self._framework.on_host:
                 self.plan()
-            if not self._is_pinned():
+            pinned = self._pinned
+            if pinned is None or not self._is_where_pinned(pinned):
                 return self._run(self._arrays, stream)
             chosen = self._stream if stream is None else stream
-            handle = self._framework.current_stream(self._device) if chosen is None else stream_handle(chosen)
-            self._launch(*self._at, handle)
-            return self._arrays["out"]
+            handle = self._framework.current_stream(pinned.device) if chosen is None else stream_handle(chosen)
+            pinned.launch(*pinned.addresses, handle)
+            return pinned.out
         given = {"A": a, "B": b, "C": c, "out": out}
         used = {**self._arrays, **{name: self._same_kind(name, x) for name, x in given.items() if x is not None}}
         return self._run(used, stream)
 
     def _run(self, arrays: dict[str, Any], stream: Any) -> Any:
         operands = (arrays["A"], arrays["B"], arrays["C"], arrays["out"], arrays["bias"])
-        return running.run(self._framework, *operands, self._stream if stream is None else stream, self._options)
+        return calls.run(*operands, self._stream if stream is None else stream, self._options)
 
     def close(self) -> None:
         """Let go of the operands."""
-        self._arrays, self._ready, self._pinned = dict.fromkeys(self._arrays), None, []
+        self._arrays, self._bound, self._pinned = dict.fromkeys(self._arrays), None, None
 
     def __enter__(self) -> Self:
         return self
@@ -115,26 +122,26 @@ class Gemm:
     ) -> None:
         self.close()
 
-    def _is_pinned(self) -> bool:
+    def _is_where_pinned(self, pinned: _Pinned) -> bool:
         """Whether launching at the planned addresses is all there is to do."""
         address = self._framework.address
-        for array, at in self._pinned:
-            if address(array) != at:
-                return False
-        return bool(self._pinned)
+        return all([address(array) == at for array, at in pinned.arrays])  # a list is faster than a generator
 
-    def _pin(self, ready: Ready) -> None:
-        """Note what a repeated launch needs, where every array is used as it lies and there is an `out`."""
+    def _pin(self, bound: BoundPlan) -> _Pinned | None:
+        """What a repeated launch needs, where every array is used as it is stored and there is an `out`."""
         address, out = self._framework.address, self._arrays["out"]
-        if ready.direct and out is not None:
-            arrays = [self._arrays[name] for name in ("A", "B", "C", "out", "bias")]
-            self._at = tuple(0 if array is None else address(array) for array in arrays)
-            self._pinned = [(x, at) for x, at in zip(arrays, self._at, strict=True) if x is not None]
-            self._launch, self._device = ready.launch, ready.device
+        if bound.direct is None or out is None:
+            return None
+        arrays = {name: array for name, array in self._arrays.items() if array is not None}
+        at = {name: address(array) for name, array in arrays.items()}
+        d = at["out"]
+        addresses = (at["A"], at["B"], at["C"] if bound.reads_c else d, d, at.get("bias", 0))
+        pairs = tuple((array, at[name]) for name, array in arrays.items())
+        return _Pinned(bound.direct, bound.device, addresses, pairs, out)
 
     def _same_kind(self, name: str, array: Any) -> Any:
         """The array, if it has the shape and type of the one in its place."""
-        self._require_own((array,))
+        self._require_own(A=array, B=array, C=None, out=None, bias=None)
         held = self._arrays[name]
         if held is None:
             if name == "out":
@@ -147,8 +154,9 @@ class Gemm:
             )
         return array
 
-    def _require_own(self, arrays: tuple[Any, ...]) -> None:
-        if self._framework.takes_over(arrays):
+    def _require_own(self, **arrays: Any) -> None:
+        takes_over = self._framework.takes_over
+        if takes_over is not None and takes_over(*(arrays[name] for name in ("A", "B", "C", "out", "bias"))):
             raise InvalidProblem(
                 f"{self._framework.name} would trace, differentiate or cast this product, and Gemm launches kernels "
                 f"alone; use matmul or gemm, or detach the operands"

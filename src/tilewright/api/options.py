@@ -1,13 +1,18 @@
-"""What of a call is no array: compute types, epilogue names, α and β. Names in, checked values out."""
+"""What of a call is no array: scales, epilogue, compute type, which kernels. Names in, checked values out."""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from tilewright.declare import Config, Rung, all_rungs, rung_config
 from tilewright.epilogue import Epilogue
-from tilewright.errors import InvalidProblem
+from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.problem import FLOAT32_MAX
+
+BACKENDS, KERNELS = (None, "cuda", "emulator"), ("all", "own")
 
 COMPUTE_TYPES = {
     "ieee": ("fp32", "32f", "32f_pedantic"),
@@ -35,6 +40,71 @@ EPILOGUES: dict[str, tuple[str, ...]] = {
     "silu_bias": ("bias", "silu"),
 }
 """cuBLASLt's names, and SILU made like them. RELU_BIAS and its like add the bias first; GELU is that by tanh."""
+
+
+class Options(NamedTuple):
+    """What of a call is no array, as given. `settings` are pairs, so that options can be compared and hashed."""
+
+    alpha: Any = 1.0
+    beta: Any = None
+    epilogue: Any = None
+    compute_type: Any = None
+    kernels: Any = "all"
+    backend: Any = None
+    rung: Any = None
+    settings: Any = None
+
+
+PLAIN = Options()
+"""Those of a call that names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Options that were checked. `config` is that of the rung that the call names, None where none is named."""
+
+    alpha: float
+    beta: float
+    dtype: str
+    epilogue: Epilogue
+    own: bool
+    config: Config | None
+
+
+def given_settings(settings: Mapping[str, int] | None) -> Any:
+    """Settings as `Options` holds them. Raises InvalidInput for what is no mapping."""
+    if settings is None:
+        return None
+    if not isinstance(settings, Mapping):
+        raise InvalidInput(f"settings={settings!r}: must map a rung's parameters to values, as in {{'BM': 128}}")
+    return tuple(sorted(settings.items()))
+
+
+def check_options(options: Options, dtype: str, *, has_c: bool, has_bias: bool) -> Checked:
+    """The options checked, for operands of `dtype`. Raises InvalidInput, UnknownName for a rung that isn't there."""
+    if options.kernels not in KERNELS:
+        raise InvalidInput(f"kernels={options.kernels!r}: must be 'all' or 'own'")
+    if options.backend not in BACKENDS:
+        raise InvalidInput(f"backend={options.backend!r}: must be 'cuda' or 'emulator'; leave it out for the GPU")
+    return Checked(
+        alpha=scale("alpha", options.alpha),
+        beta=beta_of(options.beta, has_c=has_c),
+        dtype=operand_dtype(dtype, options.compute_type),
+        epilogue=epilogue_of(options.epilogue, has_bias=has_bias),
+        own=options.kernels == "own",
+        config=_named_config(options.rung, options.settings),
+    )
+
+
+def _named_config(rung: Any, settings: Any) -> Config | None:
+    if rung is None:
+        if settings is not None:
+            raise InvalidInput(f"settings={dict(settings)}: are a rung's; name it too, as in rung='k12'")
+        return None
+    if not isinstance(rung, str | Rung):
+        raise InvalidInput(f"rung={rung!r}: must be a rung's name, as in 'k12', or a Rung")
+    found = all_rungs().find(rung) if isinstance(rung, str) else rung
+    return rung_config(found, dict(settings) if settings is not None else None)
 
 
 def operand_dtype(dtype: str, compute_type: str | None) -> str:

@@ -1,4 +1,4 @@
-"""From sizes and strides to launches: which batch axes are rows, which one a launch walks, which are several launches.
+"""From an orientation to its launches: which batch axes are rows, which one a launch walks, which are several launches.
 
 Batch axes that lie behind one another become one. Where B is the same for all of them they become rows of A, one
 product in place of many. What is left: the longest axis that a launch can walk is its batch, the others repeat it.
@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tilewright.api.layout import Strides, ways_stored
-from tilewright.api.shapes import Shape
-from tilewright.problem import MAX_SIZE
+from tilewright.api.orientation import Orientation
+from tilewright.problem import MAX_SIZE, leading_dimensions
 
 OPERANDS = ("a", "b", "c", "d")
 MAX_BATCH = 65535
@@ -59,8 +58,8 @@ class Matrices:
     def ld(self, operand: str) -> int | None:
         """The operand's leading dimension; None where it isn't stored as the layout says, or C and D not by rows."""
         rows, columns = {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
-        ways = ways_stored(rows, columns, getattr(self.row, operand), getattr(self.column, operand))
-        return ways.get(dict(zip("ab", self.layout, strict=True)).get(operand, "N"))
+        stored = leading_dimensions(rows, columns, getattr(self.row, operand), getattr(self.column, operand))
+        return stored.get(dict(zip("ab", self.layout, strict=True)).get(operand, "N"))
 
     @property
     def is_usable(self) -> bool:
@@ -69,20 +68,22 @@ class Matrices:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LaunchGroup:
     """Launches that differ in their addresses alone: matrices, their batch, and what is added to each address."""
 
     matrices: Matrices
+    leading_dimensions: Mapping[str, int]
     batch: int
     batch_steps: Steps
     offsets: list[Steps] = field(default_factory=list)
 
 
-def pieces(sizes: tuple[int, int, int], layout: str, batch: Shape, strides: Mapping[str, Strides]) -> list[Piece]:
-    """The launches of a product of `sizes` (m, n, k), whose operands are all stored as `layout` says."""
-    row, column = (Steps(*(getattr(strides[x], along) for x in OPERANDS)) for along in ("row", "column"))
-    matrices = Matrices(*sizes, layout, row, column)
-    sizes_and_steps = zip(batch, zip(*(strides[x].batch for x in OPERANDS), strict=True), strict=True)
+def split_into_launches(orientation: Orientation) -> list[LaunchGroup]:
+    """The launches of a product all of whose operands are stored as the orientation's layout says."""
+    strides = [orientation.operands[name].strides for name in OPERANDS]
+    row, column = Steps(*(each.row for each in strides)), Steps(*(each.column for each in strides))
+    matrices = Matrices(orientation.m, orientation.n, orientation.k, orientation.layout, row, column)
+    sizes_and_steps = zip(orientation.batch, zip(*(each.batch for each in strides), strict=True), strict=True)
     axes = _merged([Axis(size, Steps(*steps)) for size, steps in sizes_and_steps])
     while axes and (folded := _folded(matrices, axes[-1])) is not None:
         matrices = folded
@@ -91,13 +92,14 @@ def pieces(sizes: tuple[int, int, int], layout: str, batch: Shape, strides: Mapp
         (x for x in axes if _is_walkable(matrices, x)), key=lambda x: x.size, default=Axis(1, Steps(0, 0, 0, 0))
     )
     repeated = [axis for axis in axes if axis is not walked]
-    found: dict[tuple[int, int], Piece] = {}
+    found: dict[tuple[int, int], LaunchGroup] = {}
     for first_row, rows in _chunks(matrices.m, MAX_ROWS):
         part = replace(matrices, m=rows)
         for first, count in _chunks(walked.size, MAX_BATCH):
-            piece = found.setdefault((rows, count), Piece(part, count, walked.steps))
+            leading = {name: part.ld(name) or 0 for name in OPERANDS}
+            group = found.setdefault((rows, count), LaunchGroup(part, leading, count, walked.steps))
             start = _row_steps(matrices).times(first_row).plus(walked.steps.times(first))
-            piece.offsets.extend(start.plus(offset) for offset in _offsets(repeated))
+            group.offsets.extend(start.plus(offset) for offset in _offsets(repeated))
     return list(found.values())
 
 

@@ -1,4 +1,4 @@
-"""A launch made ready once and repeated: addresses and scales are patched, then one call to the driver.
+"""A launch on a GPU, bound once and repeated: addresses are patched, then one call to the driver.
 
 Owns the driver's launch structures as ctypes has them, since a call through them costs the host a fraction of one
 through objects. Whether the addresses fit the argument struct is the caller's to know. A launch may be repeated from
@@ -11,14 +11,17 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from tilewright.declare.tensor_map import TensorMap
+from tilewright.locks import renew_in_children
 from tilewright.run.args import GemmArgs
 from tilewright.run.driver import driver_library, require
 from tilewright.run.protocol import Grid
-from tilewright.run.stream_scratch import Need, StreamScratch
+from tilewright.run.scratch import Need, StreamScratch
+from tilewright.run.tensor_map import encode_for_driver
 
 CLUSTER_DIMENSION, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 6
 """The driver's numbers of the two launch attributes."""
@@ -56,11 +59,12 @@ def launch_config(grid: Grid) -> LaunchConfig:
     return LaunchConfig(*grid.grid, *grid.block, grid.dynamic_smem_bytes, None, held, len(attributes))
 
 
-class PreparedLaunch:
+class CudaLaunch:
     """One kernel with its geometry and argument struct, in one device's primary context.
 
-    `function` and `context` are raw handles. `maps` names the operands whose tensor maps the struct holds. `driver` is
-    the driver's functions by name, each returning its status. `scratch` is the device's, where the kernel `needs` some.
+    `function` and `context` are raw handles. `maps` are the tensor maps of the struct by operand, encoded at the first
+    launch. `driver` is the driver's functions by name, each returning its status. `scratch` is the device's, where the
+    kernel has a `need` of it.
     """
 
     def __init__(
@@ -68,29 +72,34 @@ class PreparedLaunch:
         function: int,
         context: int,
         grid: Grid,
-        args: GemmArgs,
+        args: ctypes.Structure,
         *,
-        maps: tuple[str, ...] = (),
-        needs: Need | None = None,
+        maps: Mapping[str, TensorMap] | None = None,
+        need: Need | None = None,
         scratch: StreamScratch | None = None,
         driver: Any = None,
     ) -> None:
         self._driver = driver_library() if driver is None else driver
-        self._needs, self._scratch = needs, scratch
+        self._need, self._scratch = need, scratch
         self._memory, start = _aligned(args)
-        self._args = type(args).from_buffer(self._memory, start)
+        self._args: Any = type(args).from_buffer(self._memory, start)
         self._matrices_at = start + GemmArgs.a.offset
         self._config = launch_config(grid)
         self._function = ctypes.c_void_p(function)
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
         self._call = (ctypes.byref(self._config), self._function, ctypes.byref(self._pointers), None)
         self._bare_launch = partial(self._driver.cuLaunchKernelEx, *self._call)
-        self._launch: Callable[[], int] = self._bare_launch if needs is None else self._launch_with_scratch
+        self._launch: Callable[[], int] = self._bare_launch if need is None else self._launch_with_scratch
         self._get_current = self._driver.cuCtxGetCurrent
         self._context = context
         self._current = ctypes.c_void_p()
         self._current_pointer = ctypes.byref(self._current)
-        self._maps = tuple((name, getattr(self._args, f"map_{name}")) for name in maps)
+        self._maps = dict(maps or {})
+        self._lock = threading.Lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """See `locks.renew_in_children`."""
         self._lock = threading.Lock()
 
     def __call__(self, a: int, b: int, c: int, d: int, bias: int, stream: int) -> None:
@@ -110,6 +119,13 @@ class PreparedLaunch:
         if status:
             require(status)
 
+    def start(self, stream: int) -> None:
+        """Launch with the struct as it is. See `__call__`."""
+        with self._lock:
+            self._config.stream = stream
+            status = self._launch_in_context()
+        require(status)
+
     def _launch_in_context(self) -> int:
         """Launch with the device's context current for the time of it."""
         status = int(self._driver.cuCtxPushCurrent_v2(ctypes.c_void_p(self._context)))
@@ -121,17 +137,20 @@ class PreparedLaunch:
             self._driver.cuCtxPopCurrent_v2(self._current_pointer)
 
     def _launch_with_scratch(self) -> int:
-        assert self._needs is not None and self._scratch is not None
-        return self._scratch.launch(self._args, self._needs, self._config.stream or 0, self._bare_launch)
+        assert self._need is not None and self._scratch is not None
+        return self._scratch.launch(self._args, self._need, self._config.stream or 0, self._bare_launch)
 
     def _move_maps(self, addresses: dict[str, int]) -> None:
-        for name, encoded in self._maps:
-            if addresses[name] != getattr(self._args, name):
-                status = self._driver.cuTensorMapReplaceAddress(ctypes.byref(encoded), ctypes.c_void_p(addresses[name]))
-                require(status)
+        for name, tensor_map in self._maps.items():
+            before, address = getattr(self._args, name), addresses[name]
+            if before == 0:
+                setattr(self._args, f"map_{name}", encode_for_driver(tensor_map, address))
+            elif address != before:
+                encoded = ctypes.byref(getattr(self._args, f"map_{name}"))
+                require(self._driver.cuTensorMapReplaceAddress(encoded, ctypes.c_void_p(address)))
 
 
-def _aligned(args: GemmArgs) -> tuple[bytearray, int]:
+def _aligned(args: ctypes.Structure) -> tuple[bytearray, int]:
     """Memory with the bytes of `args` at an offset that is given, where tensor maps lie as the driver wants them."""
     memory = bytearray(ctypes.sizeof(args) + MAP_ALIGNMENT_BYTES)
     start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % MAP_ALIGNMENT_BYTES

@@ -1,0 +1,1 @@
+"""torch's side of the library call: its operators, and their gradients."""
