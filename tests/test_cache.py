@@ -40,7 +40,7 @@ def test_nothing_stored_is_a_miss(cold_cache):
 )
 def test_a_damaged_entry_is_a_miss_and_is_replaced(cold_cache, damage):
     cache.store(entry())
-    path = cache._path(entry().key)
+    path = cache._path(cold_cache, entry().key)
     path.write_bytes(damage(path.read_bytes()))
     assert cache.load(entry().key) is None
     cache.store(entry())
@@ -49,23 +49,23 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(cold_cache, damage):
 
 def test_an_entry_under_another_name_is_a_miss(cold_cache):
     cache.store(entry())
-    other = cache._path("ab" + "cd" * 31)
-    other.write_bytes(cache._path(entry().key).read_bytes())
+    other = cache._path(cold_cache, "ab" + "cd" * 31)
+    other.write_bytes(cache._path(cold_cache, entry().key).read_bytes())
     assert cache.load("ab" + "cd" * 31) is None
 
 
 def test_a_folder_in_the_entrys_place_is_a_miss(cold_cache):
-    cache._path(entry().key).mkdir(parents=True)
+    cache._path(cold_cache, entry().key).mkdir(parents=True)
     assert cache.load(entry().key) is None
 
 
 def test_an_unreadable_entry_is_a_miss(cold_cache, monkeypatch):
     cache.store(entry())
 
-    def refused(self):
+    def refused(self, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(cache.Path, "read_bytes", refused)
+    monkeypatch.setattr(cache.Path, "open", refused)
     assert cache.load(entry().key) is None
 
 
@@ -91,7 +91,7 @@ def test_a_full_disk_costs_no_result_and_leaves_no_partial_file(cold_cache, monk
 
 def test_entries_are_private_files_that_another_user_takes_as_a_miss(cold_cache):
     cache.store(entry())
-    assert stat.S_IMODE(cache._path(entry().key).stat().st_mode) & 0o077 == 0
+    assert stat.S_IMODE(cache._path(cold_cache, entry().key).stat().st_mode) & 0o077 == 0
 
 
 COMPILE_ALL = """
