@@ -188,5 +188,5 @@ def test_a_runner_that_may_not_be_started_is_told_with_the_folder_to_set(emulate
     emulate("args.y[t] = 1;")
     whole = process.binary_file
     monkeypatch.setattr(process, "binary_file", lambda binary: refused if binary.entry == "main" else whole(binary))
-    with pytest.raises(LaunchFailed, match="probe: .*runner cannot be started .*set TMPDIR"):
+    with pytest.raises(LaunchFailed, match=r"probe: .*runner cannot be started .*set TMPDIR"):
         emulate("args.y[t] = 1;")

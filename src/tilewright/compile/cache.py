@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tilewright.compile.binary import Binary
 from tilewright.compile.own_folder import OwnFolder
-from tilewright.compile.trust import ROOT, is_trusted, reason_against
+from tilewright.compile.trust import OTHERS_WRITE, ROOT, is_trusted, reason_against
 from tilewright.locks import ForkSafeLock
 
 MAGIC = b"tilewright-1\n"
@@ -84,11 +84,11 @@ def _trusted() -> tuple[Path, Collection[int]]:
     reason = reason_against(folder, status, user)
     if not reason:
         return folder, (user, ROOT, status.st_uid)
+    chmod = f"; run `chmod -R go-w {folder}` or" if status.st_mode & OTHERS_WRITE else ";"
     _warn_once(
         "trust",
         f"cache {folder}: {reason}. What a cache holds is executed, so nobody but you or root may write there; kernels "
-        f"are kept in a temporary folder of this process. If the folder is yours, run `chmod -R go-w {folder}`; "
-        f"if it isn't, set {ENVIRONMENT} to one that is",
+        f"are kept in a temporary folder of this process instead{chmod} set {ENVIRONMENT} to a folder of your own",
     )
     return _own.path(), (user,)
 
@@ -148,7 +148,7 @@ def building(key: str) -> Iterator[None]:
             yield
         finally:
             if held:
-                os.ftruncate(descriptor, 0)
+                _write_holder(descriptor, "")
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone leaves it to a child that was forked meanwhile
     finally:
         os.close(descriptor)
@@ -167,17 +167,22 @@ def _acquire(descriptor: int) -> bool:
         except OSError:
             return False
         else:
-            holder = f"process {os.getpid()} of {os.uname().nodename}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
-            with contextlib.suppress(OSError):
-                os.pwrite(descriptor, holder.encode(), 0)
+            now = time.strftime("%Y-%m-%d %H:%M:%S")
+            _write_holder(descriptor, f"process {os.getpid()} of {os.uname().nodename}, since {now}")
             return True
     known = os.pread(descriptor, 200, 0).decode(errors="replace")
     _warn_once(
         "lock",
-        f"cache {cache_dir()}: {known or 'another process'} holds the lock of a kernel to build and hasn't let go within "
-        f"{LOCK_S:g} s, so the kernel is built here too; end that process if it hangs",
+        f"cache {cache_dir()}: {known or 'another process'} holds the lock of a kernel to build and hasn't released it "
+        f"within {LOCK_S:g} s, so the kernel is built here too; end that process if it hangs",
     )
     return False
+
+
+def _write_holder(descriptor: int, holder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode(), 0)
 
 
 def store(binary: Binary) -> None:

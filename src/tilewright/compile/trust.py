@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 ROOT = 0
@@ -29,13 +29,12 @@ def reason_against(folder: Path, status: os.stat_result, user: int) -> str:
         return ""
     if user != ROOT:
         return f"it belongs to user {status.st_uid}, neither to user {user}, who runs this, nor to root"
-    for above in _folders_above(folder):
-        if above.stat().st_mode & stat.S_IWOTH:
-            return f"it belongs to user {status.st_uid} and lies below {above}, where everyone may put folders"
+    for above in _first_of_roots(folder.absolute()), _first_of_roots(folder.resolve()):
+        if above.stat().st_mode & OTHERS_WRITE:
+            return f"it belongs to user {status.st_uid} and lies in {above}, where others may put folders"
     return ""
 
 
-def _folders_above(folder: Path) -> Iterator[Path]:
-    """The folders above, as the path is written and as its links lead."""
-    yield from folder.absolute().parents
-    yield from folder.resolve().parents
+def _first_of_roots(folder: Path) -> Path:
+    """The nearest folder above that belongs to root: who may write there may have put everything below it."""
+    return next((above for above in folder.parents if above.stat().st_uid == ROOT), Path("/"))
