@@ -116,7 +116,7 @@ def cold_cache(tmp_path, monkeypatch):
     """An empty cache of the test's own, and a process that has not warned yet."""
     folder = tmp_path / "cache"
     monkeypatch.setenv(binary_cache.ENVIRONMENT, str(folder))
-    monkeypatch.setattr(binary_cache, "_warned", False)
+    monkeypatch.setattr(binary_cache, "_warned", set())
     return folder
 
 

@@ -1,3 +1,6 @@
+import os
+import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -40,7 +43,7 @@ def test_nothing_stored_is_a_miss(cold_cache):
 )
 def test_a_damaged_entry_is_a_miss_and_is_replaced(cold_cache, damage):
     cache.store(entry())
-    path = cache._path(entry().key)
+    path = cache._path(cold_cache, entry().key)
     path.write_bytes(damage(path.read_bytes()))
     assert cache.load(entry().key) is None
     cache.store(entry())
@@ -49,23 +52,23 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(cold_cache, damage):
 
 def test_an_entry_under_another_name_is_a_miss(cold_cache):
     cache.store(entry())
-    other = cache._path("ab" + "cd" * 31)
-    other.write_bytes(cache._path(entry().key).read_bytes())
+    other = cache._path(cold_cache, "ab" + "cd" * 31)
+    other.write_bytes(cache._path(cold_cache, entry().key).read_bytes())
     assert cache.load("ab" + "cd" * 31) is None
 
 
 def test_a_folder_in_the_entrys_place_is_a_miss(cold_cache):
-    cache._path(entry().key).mkdir(parents=True)
+    cache._path(cold_cache, entry().key).mkdir(parents=True)
     assert cache.load(entry().key) is None
 
 
 def test_an_unreadable_entry_is_a_miss(cold_cache, monkeypatch):
     cache.store(entry())
 
-    def refused(self):
+    def refused(self, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(cache.Path, "read_bytes", refused)
+    monkeypatch.setattr(cache.Path, "open", refused)
     assert cache.load(entry().key) is None
 
 
@@ -91,16 +94,18 @@ def test_a_full_disk_costs_no_result_and_leaves_no_partial_file(cold_cache, monk
 
 def test_entries_are_private_files_that_another_user_takes_as_a_miss(cold_cache):
     cache.store(entry())
-    assert stat.S_IMODE(cache._path(entry().key).stat().st_mode) & 0o077 == 0
+    assert stat.S_IMODE(cache._path(cold_cache, entry().key).stat().st_mode) & 0o077 == 0
 
 
 COMPILE_ALL = """
 import sys, warnings
 warnings.simplefilter("error")
 from tilewright.arch import get_arch
+from tilewright.compile import cache
 from tilewright.compile.binary import KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 source = KernelSource("probe", "probe", sys.argv[1], "probe.cu")
+cache.LOCK_S = 60
 sys.stdin.readline()
 print([compile_cubin(source, get_arch(name)).key for name in ("sm_80", "sm_90a", "sm_120a")])
 """
@@ -126,6 +131,7 @@ def test_one_process_builds_what_several_want(cold_cache):
         "import sys, time\n"
         "from tilewright.compile import cache\n"
         "from tilewright.compile.binary import Binary\n"
+        "cache.LOCK_S = 60\n"
         "def build(key):\n"
         "    open(sys.argv[1], 'a').write('built\\n')\n"
         "    time.sleep(0.5)\n"
@@ -136,6 +142,80 @@ def test_one_process_builds_what_several_want(cold_cache):
     processes = [subprocess.Popen([sys.executable, "-c", code, str(log)], stdout=subprocess.PIPE) for _ in range(4)]
     assert {process.communicate(timeout=60)[0] for process in processes} == {b"b'x'\n"}
     assert log.read_text() == "built\n"
+
+
+def take(cold_cache, code="building"):
+    """A process that holds the lock of every entry under 'ab' till it is ended, by `code`."""
+    codes = {
+        "building": "with cache.building('ab'): wait()",
+        "foreign": "file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); wait()",
+    }
+    lines = (
+        "import fcntl, sys, time\n"
+        "from tilewright.compile import cache\n"
+        "def wait(): print('held', flush=True), time.sleep(600)\n" + codes[code]
+    )
+    path = cold_cache / "locks" / "ab"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    holder = subprocess.Popen([sys.executable, "-c", lines, str(path)], stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"held\n"
+    return holder
+
+
+@pytest.mark.parametrize("code", ["building", "foreign"])
+def test_a_lock_that_is_never_let_go_is_told_once_and_done_without(cold_cache, monkeypatch, code):
+    monkeypatch.setattr(cache, "LOCK_S", 0.1)
+    holder = take(cold_cache, code=code)
+    holder.send_signal(signal.SIGSTOP)
+    known = f"process {holder.pid} of .*, since 20" if code == "building" else "another process"
+    try:
+        with pytest.warns(RuntimeWarning, match=f"{known}.* holds the lock .*within 0.1 s.*built here too"):
+            assert cache.load_or_build(entry().key, lambda key: entry()) == entry()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            other = "ab" + "cd" * 31
+            assert cache.load_or_build(other, lambda key: entry(other)).key == other
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert cache.load(entry().key) == entry()
+
+
+def test_a_lock_whose_holder_died_is_free(cold_cache):
+    holder = take(cold_cache)
+    holder.kill()
+    holder.communicate()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.load_or_build(entry().key, lambda key: entry()) == entry()
+
+
+def test_a_lock_is_let_go_though_a_forked_child_lives_on(cold_cache, monkeypatch):
+    monkeypatch.setattr(cache, "LOCK_S", 0.1)
+    until, end = os.pipe()
+    with cache.building("ab"):
+        child = os.fork()
+        if child == 0:
+            os.close(end)
+            os.read(until, 1)
+            os._exit(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with cache.building("ab"):
+            assert b"process" in (cold_cache / "locks" / "ab").read_bytes()
+    os.close(end)
+    os.waitpid(child, 0)
+    assert (cold_cache / "locks" / "ab").read_bytes() == b""
+
+
+def test_memory_holds_as_many_binaries_as_are_allowed(cold_cache, monkeypatch):
+    monkeypatch.setattr(cache, "_recent", type(cache._recent)())
+    monkeypatch.setattr(cache, "RECENT", 2)
+    keys = [f"{i:02x}" * 32 for i in range(3)]
+    for key in (keys[0], keys[1], keys[0], keys[2]):
+        cache.load_or_build(key, lambda key: entry(key))
+    shutil.rmtree(cold_cache)
+    assert [cache.find(key) is not None for key in keys] == [True, False, True]
 
 
 def test_a_cache_path_with_other_letters_works(tmp_path, monkeypatch):

@@ -91,6 +91,21 @@ def test_nothing_of_the_machines_paths_enters_a_binary():
     assert b"/tilewright-" not in host.compile_host(source()).payload
 
 
+def test_a_full_folder_for_the_compilers_files_is_told_with_the_variable_to_set(monkeypatch):
+    def full(path, text, encoding):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(host.Path, "write_text", full)
+    with pytest.raises(CompileFailed, match=r"probe: /.*: No space left on device.*; set TMPDIR to a folder"):
+        host.compile_host(source())
+
+
+def test_the_compiler_sees_the_headers_that_the_key_covers_and_no_other():
+    files = host.source_files(source(), host.find_compiler())
+    assert {"source.cpp", "tilewright/platform.cuh", "device.hpp"} <= files.keys()
+    assert "tilewright/tma.cuh" not in files and "runner.cpp" not in files
+
+
 def compile_apart(folder: Path, count: int) -> list[bytes]:
     """What `count` processes at once print as their key, in the C locale with `folder` for cache and files."""
     environment = {**os.environ, "LC_ALL": "C", "TILEWRIGHT_CACHE_DIR": str(folder), "TMPDIR": str(folder)}

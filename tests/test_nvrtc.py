@@ -1,5 +1,7 @@
 import dataclasses
 import itertools
+import os
+import shutil
 import subprocess
 import sys
 
@@ -108,12 +110,110 @@ def test_the_key_follows_everything_that_could_change_the_code(monkeypatch, tmp_
     monkeypatch.setattr(nvrtc, "nvrtc_version", lambda: "13.99")
     keys.add(cubin_key(source, SM_90A))
     monkeypatch.undo()
-    for name in headers.INCLUDE_DIR.rglob("*.cuh"):
-        (tmp_path / name.name).write_text(name.read_text())
-    (tmp_path / "epilogue.cuh").write_text("// changed")
+    shutil.copytree(headers.INCLUDE_DIR, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(nvrtc, "INCLUDE_DIR", tmp_path)
+    assert cubin_key(source, SM_90A) in keys
+    (tmp_path / "tilewright" / "epilogue.cuh").write_text("// changed")
+    headers.read_again(tmp_path)
     keys.add(cubin_key(source, SM_90A))
     assert len(keys) == 6
+
+
+def test_the_key_is_computed_once(monkeypatch):
+    source = kernel_source(rung_config(all_rungs().find("k08")), PROBLEM)
+    first = cubin_key(source, SM_90A)
+    monkeypatch.setattr(binary_cache, "content_key", lambda parts: pytest.fail("hashed again"))
+    monkeypatch.setattr(headers.Path, "read_text", lambda *_, **__: pytest.fail("read again"))
+    assert cubin_key(dataclasses.replace(source), SM_90A) == first
+
+
+def test_what_was_compiled_is_not_read_from_the_disk_again(cold_cache, monkeypatch):
+    source = kernel_source(rung_config(all_rungs().find("k02")), PROBLEM)
+    first = compile_cubin(source, SM_90A)
+    monkeypatch.setattr(binary_cache, "load", lambda key: pytest.fail("read again"))
+    assert compile_cubin(source, SM_90A) is first
+
+
+PROBE = KernelSource("k", "k", '#include "probe.cuh"\nextern "C" __global__ void k(int* d) { d[0] = X; }', "k.cu")
+OTHER = dataclasses.replace(PROBE, text=PROBE.text.replace("d[0]", "d[1]"))
+
+
+def test_a_header_replaced_while_the_process_runs_is_what_the_next_compile_is_keyed_by(
+    cold_cache, monkeypatch, tmp_path
+):
+    """As by an upgrade of the package: NVRTC reads the files as they are then."""
+    folder = tmp_path / "include"
+    folder.mkdir()
+    monkeypatch.setattr(nvrtc, "INCLUDE_DIR", folder)
+    keys = []
+    for value in (1111, 2222):
+        (folder / "probe.cuh").write_text(f"#define X {value}\n")
+        keys.append(compile_cubin(PROBE if value == 1111 else OTHER, SM_90A).key)
+    payloads = {}
+    for value in (1111, 2222):
+        (folder / "probe.cuh").write_text(f"#define X {value}\n")
+        headers.read_again(folder)
+        payloads[value] = compile_cubin(OTHER, SM_90A)
+    assert payloads[2222].key == keys[1]
+    assert payloads[1111].payload != payloads[2222].payload
+
+
+def test_a_header_with_its_old_time_and_size_is_another_key_in_the_next_process(tmp_path):
+    code = (
+        "import pathlib, sys\n"
+        "from tilewright.arch import get_arch\n"
+        "from tilewright.compile import nvrtc\n"
+        "from tilewright.compile.binary import KernelSource\n"
+        "nvrtc.INCLUDE_DIR = pathlib.Path(sys.argv[1])\n"
+        f"print(nvrtc.cubin_key(KernelSource('k', 'k', {PROBE.text!r}, 'k.cu'), get_arch('sm_90a')))\n"
+    )
+    header, keys = tmp_path / "probe.cuh", []
+    for value in (1, 2):
+        header.write_text(f"#define X {value}\n")
+        os.utime(header, (1e9, 1e9))
+        keys.append(subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, check=True).stdout)
+    assert keys[0] != keys[1]
+
+
+IMPORT_WHILE_FORKING = """
+import os, sys, threading, time
+from tilewright.compile import nvrtc
+package, core = sys.argv[1], "cuda.core"
+sys.path.insert(0, package)
+import cuda
+cuda.__path__ = [package + "/cuda"]
+thread = threading.Thread(target=nvrtc._cuda_core)
+thread.start()
+while core not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    os._exit(17 if nvrtc._cuda_core().DONE else 1)
+for _ in range(500):
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        break
+    time.sleep(0.01)
+else:
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    sys.exit("the child hangs")
+thread.join()
+sys.exit(status != 17 << 8)
+"""
+
+
+def test_a_child_forked_while_a_thread_imports_the_compiler_can_compile(tmp_path):
+    (tmp_path / "cuda").mkdir()
+    (tmp_path / "cuda" / "core.py").write_text("import time\ntime.sleep(0.5)\nDONE = True\n")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORT_WHILE_FORKING, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_broken_kernel_gives_the_compilers_message_with_its_own_line():

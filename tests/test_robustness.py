@@ -1,6 +1,8 @@
 """Kernels that would bring a process down, in the emulator: each is a report, and nothing else breaks."""
 
-import functools
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tilewright.compile import own_folder
 from tilewright.compile.binary import Binary
 from tilewright.emulator import process, report
 from tilewright.errors import LaunchFailed, OutOfBounds, TimedOut
@@ -104,21 +107,86 @@ def test_a_thread_that_waits_for_nothing_is_told_as_the_runners_memory_overwritt
     assert "probe: writes over the emulator's own memory, by an index past the end" in str(error)
 
 
-def test_threads_that_run_at_once_share_one_folder_of_binaries(monkeypatch):
+def test_threads_that_run_at_once_share_one_folder_of_binaries(monkeypatch, tmp_path):
     made = []
 
-    class SlowFolder(tempfile.TemporaryDirectory):
-        def __init__(self, **options):
-            time.sleep(0.05)
-            super().__init__(**options)
-            made.append(self)
+    def slowly(**options):
+        time.sleep(0.05)
+        made.append(tempfile.mkdtemp(dir=tmp_path, prefix=options["prefix"]))
+        return made[-1]
 
-    monkeypatch.setattr(process.tempfile, "TemporaryDirectory", SlowFolder)
-    monkeypatch.setattr(process, "_folder", functools.cache(process._folder.__wrapped__))
+    monkeypatch.setattr(own_folder, "tempfile", SimpleNamespace(mkdtemp=slowly, gettempdir=tempfile.gettempdir))
+    monkeypatch.setattr(process, "_files", own_folder.ExecutableFiles())
     binaries = [Binary("f", "x86-64", b"text", f"key{i}", "none") for i in range(8)]
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(process.binary_file, binaries))
-    there = [path.exists() for path in paths]
-    for folder in made:
-        folder.cleanup()
-    assert len(made) == 1 and all(there)
+    assert len(made) == 1 and all(path.exists() for path in paths)
+
+
+def run_apart(code, *command, **options):
+    """Run `code` in a process of its own, where `probe(body)` runs a kernel and gives y; what it writes as `told`."""
+    lines = (
+        "import os, sys",
+        "from conftest import device_probe_source, launch_device_probe",
+        "from tilewright.compile.host import compile_host, host_source",
+        "from tilewright.run.emulator import EmulatorBackend",
+        "def probe(body, **options):",
+        "    binary = compile_host(host_source(device_probe_source(body), args_type='Args'))",
+        "    with EmulatorBackend(timeout_s=20.0, **options) as device:",
+        "        return launch_device_probe(device, binary).y[:2].tolist()",
+        code,
+    )
+    path = os.pathsep.join((os.path.dirname(__file__), *sys.path))
+    options = {"timeout": 120, "check": True, **options}
+    environment = {**os.environ, "PYTHONPATH": path, **options.pop("env", {})}
+    return subprocess.run([*command, sys.executable, "-c", "\n".join(lines)], env=environment, **options)
+
+
+def test_a_child_of_fork_that_ends_leaves_its_parents_kernels_alone(tmp_path):
+    code = f"""
+assert probe("args.y[t] = 1;") == [1, 1]
+child = os.fork()
+if child == 0:
+    assert probe("args.y[t] = 1;") == [1, 1]
+    sys.exit()
+assert os.waitpid(child, 0)[1] == 0
+assert probe("args.y[t] = 1;") == [1, 1]
+assert len(os.listdir({str(tmp_path)!r})) == 1
+"""
+    run_apart(code, env={"TMPDIR": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_without_standard_streams_runs_kernels(tmp_path):
+    """What it opens first gets descriptors 0, 1 and 2; so do the arrays of a kernel that prints."""
+    code = f"""
+body = 'if (t == 0) printf("printed"); args.y[t] = 1;'
+compile_host(host_source(device_probe_source(body), args_type="Args"))
+for descriptor in (0, 1, 2):
+    os.close(descriptor)
+told = str(probe(body))
+open({str(tmp_path / "y")!r}, "w").write(told)
+"""
+    run_apart(code)
+    assert (tmp_path / "y").read_text() == "[1.0, 1.0]"
+
+
+@pytest.mark.parametrize("option", ["noexec", "size=64k"])
+def test_where_temporary_files_cannot_be_executed_or_do_not_fit_another_folder_serves(tmp_path, option):
+    mount = f"mount -t tmpfs -o {option} tmpfs {tmp_path}"
+    if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    emulated = "assert probe('args.y[t] = 1;') == [1, 1]"
+    run_apart(emulated)  # compiled by now
+    shell = f'{mount} && exec env TMPDIR={tmp_path} "$@"'
+    run_apart(emulated, "unshare", "-m", "sh", "-c", shell, "sh")
+
+
+def test_a_runner_that_may_not_be_started_is_told_with_the_folder_to_set(emulate, monkeypatch, tmp_path):
+    refused = tmp_path / "runner"
+    refused.write_text("not executable")
+    emulate("args.y[t] = 1;")
+    whole = process.binary_file
+    monkeypatch.setattr(process, "binary_file", lambda binary: refused if binary.entry == "main" else whole(binary))
+    with pytest.raises(LaunchFailed, match=r"probe: .*runner cannot be started .*set TMPDIR"):
+        emulate("args.y[t] = 1;")

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from tilewright.compile import cache
 from tilewright.compile.binary import Binary, KernelSource
-from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR, tree_text
+from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR, included, included_digest
+from tilewright.compile.own_folder import temporary_place
 from tilewright.errors import CompileFailed, NoCompiler
 
 ENVIRONMENT = "TILEWRIGHT_CXX"
@@ -171,17 +172,19 @@ def _kernel_flags(compiler: HostCompiler) -> tuple[str, ...]:
 
 
 def host_key(source: KernelSource) -> str:
-    """The cache key of `source` compiled here: text, headers, flags, compiler, instruction set. Raises NoCompiler."""
+    """The cache key of `source` compiled here: text, the headers it includes, flags, compiler, instruction set.
+
+    Raises NoCompiler.
+    """
     compiler = find_compiler()
-    headers = (*tree_text(INCLUDE_DIR), *tree_text(EMULATOR_DIR))
-    return content_key(compiler, _kernel_flags(compiler), (source.entry, source.text, *headers))
+    return content_key(compiler, _kernel_flags(compiler), source)
 
 
-def content_key(compiler: HostCompiler, flags: tuple[str, ...], parts: tuple[str, ...]) -> str:
-    """The cache key of `parts` compiled by `compiler` with `flags` for this machine."""
-    return cache.content_key(
-        ("host", *compiler.command, compiler.version, *flags, str(GCC_UNROLL), instruction_set(), *parts)
-    )
+def content_key(compiler: HostCompiler, flags: tuple[str, ...], source: KernelSource) -> str:
+    """The cache key of `source` compiled by `compiler` with `flags` for this machine."""
+    made_by = ("host", *compiler.command, compiler.version, *flags, str(GCC_UNROLL), instruction_set())
+    headers = included_digest(source.text, INCLUDE_DIR, EMULATOR_DIR)
+    return cache.repeated_key((*made_by, source.entry, source.text, headers))
 
 
 def _spell(text: str, compiler: HostCompiler) -> str:
@@ -196,9 +199,9 @@ def _spell(text: str, compiler: HostCompiler) -> str:
 
 
 def source_files(source: KernelSource, compiler: HostCompiler) -> dict[str, str]:
-    """`source` as 'source.cpp' with every header it may include, by relative name."""
-    headers = (*_pairs(tree_text(INCLUDE_DIR)), *_pairs(tree_text(EMULATOR_DIR)))
-    return {name: _spell(text, compiler) for name, text in (*headers, ("source.cpp", source.text))}
+    """`source` as 'source.cpp' with the headers it includes, by relative name."""
+    files = {**included(source.text, INCLUDE_DIR, EMULATOR_DIR), "source.cpp": source.text}
+    return {name: _spell(text, compiler) for name, text in files.items()}
 
 
 def compile_host(source: KernelSource) -> Binary:
@@ -219,18 +222,19 @@ def runner(more_flags: tuple[str, ...] = ()) -> Binary:
     """The emulator's runner as an executable, from the cache where it is there. Raises NoCompiler, CompileFailed."""
     compiler = find_compiler()
     flags = (*RUNNER_FLAGS, *instruction_flags(), *more_flags)
+    source = _runner_source()
 
     def build(key: str) -> Binary:
-        files = dict(_pairs(tree_text(EMULATOR_DIR)))
-        files["source.cpp"] = files.pop("runner.cpp")
-        payload, log = compile_files(compiler, flags, "runner", files)
-        return Binary("main", instruction_set(), payload, key, compiler.version, log)
+        payload, log = compile_files(compiler, flags, source.name, source_files(source, compiler))
+        return Binary(source.entry, instruction_set(), payload, key, compiler.version, log)
 
-    return cache.load_or_build(content_key(compiler, flags, tree_text(EMULATOR_DIR)), build)
+    return cache.load_or_build(content_key(compiler, flags, source), build)
 
 
-def _pairs(parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    return zip(parts[::2], parts[1::2], strict=True)
+@functools.cache
+def _runner_source() -> KernelSource:
+    text = (EMULATOR_DIR / "runner.cpp").read_text(encoding="utf-8")
+    return KernelSource("runner", "main", text, "runner.cpp")
 
 
 def compile_files(
@@ -240,7 +244,19 @@ def compile_files(
 
     Raises CompileFailed.
     """
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    try:
+        return _compile_in_folder(compiler, flags, name, files, main)
+    except OSError as error:
+        raise CompileFailed(
+            f"{name}: {temporary_place()}: {error.strerror or error}, where the compiler's files must go; "
+            "set TMPDIR to a folder with space that can be written"
+        ) from error
+
+
+def _compile_in_folder(
+    compiler: HostCompiler, flags: tuple[str, ...], name: str, files: dict[str, str], main: str
+) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory(prefix="tilewright-", ignore_cleanup_errors=True) as folder:
         for relative, text in files.items():
             path = Path(folder, relative)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import re
-import threading
+import sys
+import time
 from functools import cache
 from typing import Any
 
 from tilewright.arch import ArchSpec
 from tilewright.compile import cache as binary_cache
 from tilewright.compile.binary import Binary, KernelSource, Resources
-from tilewright.compile.headers import INCLUDE_DIR, tree_text
+from tilewright.compile.headers import INCLUDE_DIR, included_digest, read_again
 from tilewright.compile.losses import require_as_written
 from tilewright.errors import CompileFailed, InvalidConfig, Missing
+from tilewright.locks import ForkSafeLock
 
-_IMPORTING = threading.Lock()
+_IMPORTING = ForkSafeLock()
+_import_under_way = False
+IMPORT_S = 10.0
+"""How long a fork waits for another thread's import."""
 OPTIONS = ("std=c++17", "lineinfo", "ptxas -v")
 
 _REPORT = {
@@ -53,8 +59,24 @@ def _nvrtc_query() -> tuple[int, int, frozenset[int]]:
 
 def _cuda_core() -> Any:
     """The cuda.core module, imported by one thread at a time: its own first import is not safe from several."""
+    global _import_under_way
     with _IMPORTING:
-        return importlib.import_module("cuda.core")
+        if "cuda.core" not in sys.modules:
+            _import_under_way = True
+        try:
+            return importlib.import_module("cuda.core")
+        finally:
+            _import_under_way = False
+
+
+def _let_the_import_end() -> None:
+    """Before a fork: a child that got half a module could neither finish its import nor start it anew."""
+    until = time.monotonic() + IMPORT_S
+    while _import_under_way and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+os.register_at_fork(before=_let_the_import_end)
 
 
 def _require_arch(arch: ArchSpec) -> None:
@@ -69,13 +91,14 @@ def _require_arch(arch: ArchSpec) -> None:
 
 
 def cubin_key(source: KernelSource, arch: ArchSpec, *, version: str | None = None) -> str:
-    """The cache key: text, every header, options, compiler version, architecture.
+    """The cache key: text, the headers it includes, options, compiler version, architecture.
 
     `version` is another NVRTC's, to ask whether it would have been given the same.
     """
     options = (*OPTIONS, *source.options)
-    parts = ("cubin", version or nvrtc_version(), arch.name, *options, source.entry, source.text)
-    return binary_cache.content_key((*parts, *tree_text(INCLUDE_DIR)))
+    headers = included_digest(source.text, INCLUDE_DIR)
+    parts = ("cubin", version or nvrtc_version(), arch.name, *options, source.entry, source.text, headers)
+    return binary_cache.repeated_key(parts)
 
 
 def parse_options(options: tuple[str, ...]) -> dict[str, Any]:
@@ -110,6 +133,11 @@ def compile_cubin(source: KernelSource, arch: ArchSpec) -> Binary:
     this NVRTC doesn't know the architecture.
     """
     _require_arch(arch)
+    found = binary_cache.find(cubin_key(source, arch))
+    if found is not None:
+        return found
+    # NVRTC reads the headers' files, which may have been replaced since this process read them.
+    read_again(INCLUDE_DIR)
     return binary_cache.load_or_build(cubin_key(source, arch), lambda key: _compile(source, arch, key))
 
 

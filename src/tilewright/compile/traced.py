@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from tilewright.compile import cache, host
 from tilewright.compile.binary import Binary, KernelSource
-from tilewright.compile.headers import EMULATOR_DIR, INCLUDE_DIR, tree_text
 
 TRACED = "+trace"
 """Ends the target of a binary that only the tracing runner can run."""
@@ -43,7 +42,6 @@ def compile_traced(source: KernelSource) -> Binary:
     """
     compiler = host.find_compiler()
     flags = (*FLAGS, *OWN_FLAGS["gcc" if compiler.family == "gcc" else "clang"], *host.instruction_flags())
-    headers = (*tree_text(INCLUDE_DIR), *tree_text(EMULATOR_DIR))
 
     def build(key: str) -> Binary:
         files = host.source_files(source, compiler)
@@ -52,8 +50,8 @@ def compile_traced(source: KernelSource) -> Binary:
         payload, _ = host.compile_files(compiler, LINK_FLAGS, source.name, {"source.s": text}, main="source.s")
         return Binary(source.entry, host.instruction_set() + TRACED, payload, key, compiler.version, log)
 
-    parts = (*LINK_FLAGS, str(GAP_BYTES), source.entry, source.text, *headers)
-    return cache.load_or_build(host.content_key(compiler, flags, parts), build)
+    made_by = (*flags, *LINK_FLAGS, str(GAP_BYTES))
+    return cache.load_or_build(host.content_key(compiler, made_by, source), build)
 
 
 def traced_runner() -> Binary:

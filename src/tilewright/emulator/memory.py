@@ -6,6 +6,7 @@ the array faults and its slot names it. Owns addresses and pages; it knows no ke
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import weakref
@@ -22,6 +23,17 @@ SLOT_BYTES = 2**36
 MOST_ARRAYS = 512
 POISON = 0xFF
 """Fills new arrays: a NaN in every floating-point type, so that an element nobody wrote shows."""
+
+
+def shared_file(name: str) -> int:
+    """The descriptor of a new file in memory, above 2: a child's own 0, 1 and 2 would hide it there."""
+    descriptor = os.memfd_create(name)
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)
 
 
 def _round_up(nbytes: int, unit_bytes: int) -> int:
@@ -42,7 +54,7 @@ class DeviceArray:
         self.mapped_bytes = _round_up(max(nbytes, 1), max(mmap.PAGESIZE, alignment_bytes))
         self.first_byte = self.mapped_bytes - _round_up(nbytes, alignment_bytes) if placement == "end" else 0
         self.map_address = BASE_ADDRESS + slot * SLOT_BYTES + SLOT_BYTES // 2
-        self.descriptor = os.memfd_create(f"tilewright-{slot}")
+        self.descriptor = shared_file(f"tilewright-{slot}")
         weakref.finalize(self, os.close, self.descriptor)
         os.ftruncate(self.descriptor, self.mapped_bytes)
         self._pages = np.frombuffer(mmap.mmap(self.descriptor, self.mapped_bytes), np.uint8)

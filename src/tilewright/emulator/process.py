@@ -6,20 +6,19 @@ means is `report`'s.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.compile.binary import Binary
+from tilewright.compile.cache import trusted_dir
 from tilewright.compile.host import runner
+from tilewright.compile.own_folder import ExecutableFiles
 from tilewright.emulator.memory import DeviceArray
 from tilewright.errors import LaunchFailed, TimedOut
 
@@ -28,7 +27,7 @@ Completion = Literal["latest", "earliest", "random"]
 Index = tuple[int, int, int]
 GRACE_S = 5.0
 """How much longer than its time limit a child may take to say where it was."""
-_writing = threading.Lock()
+_files = ExecutableFiles(lambda: (os.fspath(trusted_dir()),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,27 +74,16 @@ class More:
     descriptors: Sequence[int]
 
 
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="tilewright-run-")
-
-
 def binary_file(binary: Binary) -> Path:
-    """The binary as a file in this process's own temporary folder."""
-    with _writing:
-        path = Path(_folder().name, binary.key)
-        if not path.exists():
-            unfinished = path.with_suffix(".writing")
-            unfinished.write_bytes(binary.payload)
-            unfinished.chmod(0o700)
-            unfinished.rename(path)
-    return path
+    """The binary as a file that this process alone owns. Raises Missing where no folder takes such files."""
+    return _files.file(binary.key, binary.payload)
 
 
 def run(launch: Launch, *, more: More | None = None) -> dict[str, Any]:
     """Run the launch to its end and return the runner's report, whose 'ok' tells whether the kernel finished.
 
-    What the kernel prints goes to standard error. Raises TimedOut, and LaunchFailed if there is no report.
+    What the kernel prints goes to standard error. Raises TimedOut, LaunchFailed if there is no report, and Missing
+    where no folder takes the kernel's file.
     """
     name = launch.kernel.entry
     command = [os.fspath(binary_file(more.runner if more else runner()))]
@@ -112,6 +100,9 @@ def run(launch: Launch, *, more: More | None = None) -> dict[str, Any]:
     except subprocess.TimeoutExpired as expired:
         _forward(expired.stderr)
         raise TimedOut(f"{name}: did not end within timeout_s={launch.timeout_s:g}, nor say where it was") from None
+    except OSError as error:
+        fix = "; set TMPDIR to a folder whose files may be executed" if isinstance(error, PermissionError) else ""
+        raise LaunchFailed(f"{name}: {command[0]} cannot be started ({error.strerror or error}){fix}") from error
     _forward(answer.stderr)
     try:
         report: dict[str, Any] = json.loads(answer.stdout.decode("utf-8", "replace"))
@@ -121,5 +112,5 @@ def run(launch: Launch, *, more: More | None = None) -> dict[str, Any]:
 
 
 def _forward(printed: bytes | None) -> None:
-    if printed:
+    if printed and sys.stderr is not None:
         sys.stderr.write(printed.decode("utf-8", "replace"))

@@ -18,7 +18,7 @@ from tilewright.compile.traced import traced_runner
 from tilewright.emulator import process
 from tilewright.emulator.elf import SharedArray, shared_arrays
 from tilewright.emulator.findings import Wording
-from tilewright.emulator.memory import BASE_ADDRESS, SLOT_BYTES, DeviceArray
+from tilewright.emulator.memory import BASE_ADDRESS, SLOT_BYTES, DeviceArray, shared_file
 from tilewright.emulator.symbols import locate_all
 from tilewright.emulator.trace import EVENT, KINDS, SPACES, MemoryLine, Trace, merged
 
@@ -57,7 +57,7 @@ def run_traced(launch: process.Launch, watch: Watch) -> tuple[dict[str, Any], Tr
     """
     in_shared = shared_arrays(launch.kernel.payload)
     statics = [array for array in in_shared if not array.is_guard]
-    output, events = os.memfd_create("tilewright-trace"), os.memfd_create("tilewright-events")
+    output, events = shared_file("tilewright-trace"), shared_file("tilewright-events")
     try:
         more = process.More(traced_runner(), _request(launch, watch, in_shared, output, events), (output, events))
         report = process.run(launch, more=more)
