@@ -147,8 +147,13 @@ class MemoryDriver:
                 graph._obj.value = found
         return 0
 
+    def cuStreamIsCapturing(self, stream, pointer):
+        pointer._obj.value = int((stream.value or 0) in self.capturing)
+        return 0
+
     def cuStreamGetId(self, stream, pointer):
         handle = stream.value or 0
+        assert handle not in self.capturing, "asking for its id ends a stream's capture"
         made = self.ids.get(handle, handle)
         pointer._obj.value = made() if callable(made) else made
         return 0

@@ -1,6 +1,8 @@
 """The driver's launch structures as ctypes has them, against the bindings' own."""
 
 import ctypes
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -61,6 +63,9 @@ def test_the_launch_structure_is_the_bindings(grid):
         assert seen.attributes[index].id == ours.attributes[index].id
         used = 3 if seen.attributes[index].id == 4 else 1
         assert seen.attributes[index].value[:used] == ours.attributes[index].value[:used]
+
+
+GRID = Grid((1, 1, 1), (32, 1, 1))
 
 
 class Driver:
@@ -276,3 +281,26 @@ def test_threads_on_one_stream_use_its_block_one_after_the_other(memory_driver):
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(call, launches))
     assert len(memory_driver.launches) == 120 and len(memory_driver.blocks) == 1
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_launches_although_another_thread_was_launching():
+    launch, held, done = CudaLaunch(1, CONTEXT, GRID, GemmArgs(), driver=Driver()), threading.Event(), threading.Event()
+
+    def hold():
+        with launch._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        launch(16, 32, 48, 64, 0, 0)
+        os._exit(17)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 17

@@ -73,7 +73,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("importlib.metadata").version("tilewright")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:

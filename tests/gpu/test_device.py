@@ -151,7 +151,7 @@ def test_the_current_context_is_left_as_it_was():
 
 def test_host_arrays_are_refused_by_a_gpu_and_named():
     _, a, b, out = torch_product(128, 64, 32)
-    with pytest.raises(InvalidProblem, match="different devices"):
+    with pytest.raises(InvalidProblem, match="A is NumPy's and B is torch's"):
         gemm(a.cpu().numpy(), b, out=out, rung="k08")
 
 

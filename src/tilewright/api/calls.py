@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.api import execution
 from tilewright.api.frameworks import KNOWN, framework_of
 from tilewright.api.operands import MOST_ALIGNMENT_BYTES
-from tilewright.api.options import PLAIN, Options, given_settings
+from tilewright.api.options import USUAL, Options, given_settings
 
 
 def matmul(
@@ -31,8 +31,10 @@ def matmul(
 
     Returns `out`, or a new array of the operands' framework on their device.
     """
-    is_plain = compute_type is None and kernels == "all" and backend is None
-    options = PLAIN if is_plain else Options(compute_type=compute_type, kernels=kernels, backend=backend)
+    if compute_type is None and backend is None and kernels in USUAL:
+        options = USUAL[kernels]
+    else:
+        options = Options(compute_type=compute_type, kernels=kernels, backend=backend)
     return run(a, b, None, out, None, stream, options)
 
 

@@ -100,8 +100,12 @@ def _posed(framework: Framework, arrays: dict[str, Any], stream: Any, options: O
         bits |= operand.address
     if c is not None:
         bits |= framework.address(c)
-    if not framework.on_host:
-        _check_device(framework, device, options)
+    if device == HOST and not framework.on_host:
+        raise InvalidProblem(
+            f"arrays of {framework.name} are on the host: move them to a GPU, or pass NumPy's with backend='emulator'"
+        )
+    if device != HOST and options.backend == "emulator":
+        raise InvalidProblem("backend='emulator' with arrays on a GPU: it takes NumPy arrays; leave backend out")
     handle = framework.current_stream(device) if stream is None else stream_handle(stream)
     checked = check_options(options, operands["A"].dtype, has_c=c is not None, has_bias="bias" in given)
     if c is not None:
@@ -122,15 +126,6 @@ def _posed(framework: Framework, arrays: dict[str, Any], stream: Any, options: O
         packed=PACKED_FOR_GPU if framework.on_host and options.backend != "emulator" else None,
     )
     return product, checked, handle
-
-
-def _check_device(framework: Framework, device: int, options: Options) -> None:
-    if device == HOST:
-        raise InvalidProblem(
-            f"arrays of {framework.name} are on the host: move them to a GPU, or pass NumPy's with backend='emulator'"
-        )
-    if options.backend == "emulator":
-        raise InvalidProblem("backend='emulator' with arrays on a GPU: it takes NumPy arrays; leave backend out")
 
 
 def stream_handle(stream: Any) -> int:

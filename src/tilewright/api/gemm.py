@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -17,12 +17,13 @@ from tilewright.run.protocol import Launch
 
 
 class _Pinned(NamedTuple):
-    """A launch that is repeated as long as every array is at its address."""
+    """A launch that is repeated as long as `addresses_now` of the arrays are `addresses`."""
 
     launch: Launch
     device: int
-    addresses: tuple[int, int, int, int, int]
-    arrays: tuple[tuple[Any, int], ...]
+    operands: tuple[int, int, int, int, int]
+    addresses_now: tuple[Callable[[], int], ...]
+    addresses: list[int]
     out: Any
 
 
@@ -96,11 +97,11 @@ class Gemm:
             if self._bound is None and not self._framework.on_host:
                 self.plan()
             pinned = self._pinned
-            if pinned is None or not self._is_where_pinned(pinned):
+            if pinned is None or [address() for address in pinned.addresses_now] != pinned.addresses:
                 return self._run(self._arrays, stream)
             chosen = self._stream if stream is None else stream
             handle = self._framework.current_stream(pinned.device) if chosen is None else stream_handle(chosen)
-            pinned.launch(*pinned.addresses, handle)
+            pinned.launch(*pinned.operands, handle)
             return pinned.out
         given = {"A": a, "B": b, "C": c, "out": out}
         used = {**self._arrays, **{name: self._same_kind(name, x) for name, x in given.items() if x is not None}}
@@ -122,11 +123,6 @@ class Gemm:
     ) -> None:
         self.close()
 
-    def _is_where_pinned(self, pinned: _Pinned) -> bool:
-        """Whether launching at the planned addresses is all there is to do."""
-        address = self._framework.address
-        return all([address(array) == at for array, at in pinned.arrays])  # a list is faster than a generator
-
     def _pin(self, bound: BoundPlan) -> _Pinned | None:
         """What a repeated launch needs, where every array is used as it is stored and there is an `out`."""
         address, out = self._framework.address, self._arrays["out"]
@@ -135,9 +131,9 @@ class Gemm:
         arrays = {name: array for name, array in self._arrays.items() if array is not None}
         at = {name: address(array) for name, array in arrays.items()}
         d = at["out"]
-        addresses = (at["A"], at["B"], at["C"] if bound.reads_c else d, d, at.get("bias", 0))
-        pairs = tuple((array, at[name]) for name, array in arrays.items())
-        return _Pinned(bound.direct, bound.device, addresses, pairs, out)
+        operands = (at["A"], at["B"], at["C"] if bound.reads_c else d, d, at.get("bias", 0))
+        now = tuple(self._framework.address_of(array) for array in arrays.values())
+        return _Pinned(bound.direct, bound.device, operands, now, list(at.values()), out)
 
     def _same_kind(self, name: str, array: Any) -> Any:
         """The array, if it has the shape and type of the one in its place."""

@@ -55,8 +55,8 @@ class Options(NamedTuple):
     settings: Any = None
 
 
-PLAIN = Options()
-"""Those of a call that names none."""
+USUAL = {kernels: Options(kernels=kernels) for kernels in KERNELS}
+"""Those of a call that names nothing but `kernels`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ kernels need how much is declared, and what they keep in it is their own busines
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,12 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.declare import Config
-from tilewright.locks import ForkSafeLock
+from tilewright.locks import renew_in_children
 from tilewright.problem import Problem
 from tilewright.run.driver import driver_library, require
 from tilewright.run.protocol import Backend, Memory
 
 ACCUMULATOR_BYTES, FLAG_BYTES, ALIGNMENT_BYTES = 4, 4, 256
+LEGACY_DEFAULT_STREAM, LEGACY_DEFAULT_STREAM_BY_NAME, PER_THREAD_STREAM = 0, 1, 2
+"""The driver's handles of streams that nobody makes. The last names another stream in each thread."""
+NO_ID = -1
+"""Stands for the legacy default stream's id, so that the driver need not be asked."""
 MOST_STREAMS = 32
 """Of how many streams the blocks are kept. Half of them are given back when there would be more."""
 RELAXED_CAPTURE, NON_BLOCKING_STREAM, NO_DESTRUCTOR_SYNC, MOVE_REFERENCE = 2, 1, 1, 1
@@ -82,15 +87,16 @@ class _Held(NamedTuple):
     """A block that a graph uses, by which capture and stream, and the semaphore posted when the graph is gone."""
 
     block: _Block
-    key: tuple[int, int]
+    key: tuple[int, int, int]
     gone: Any
 
 
 class StreamScratch:
     """One GPU's: a block for each stream, and for each stream of each captured graph. Used in the GPU's context.
 
-    Streams are known by the driver's id, which is never used again, unlike a handle. A stream's block is allocated in
-    stream order. In a capture nothing is added to the graph but the launch: the block is allocated and cleared at
+    Streams are known by the driver's id, which is never used again, unlike a handle, but may not be asked for in a
+    capture; there the handle must do, as a captured stream lives as long as its capture. A stream's block is allocated
+    in stream order. In a capture nothing is added to the graph but the launch: the block is allocated and cleared at
     once, on a stream of its own, and held for as long as the graph or an instance of it lives. So graphs may be
     replayed beside anything; two instances of one graph share its blocks and must not run at the same time.
     `driver` is the driver's functions by name, each returning its status.
@@ -99,14 +105,19 @@ class StreamScratch:
     def __init__(self, driver: Any = None) -> None:
         self._driver = driver
         self._streams: dict[int, _Block] = {}
-        self._captures: dict[tuple[int, int], _Block] = {}
+        self._captures: dict[tuple[int, int, int], _Block] = {}
         self._held: list[_Held] = []
         self._unused: list[_Block] = []
         self._side = ctypes.c_void_p()
         self._capturing, self._capture, self._stream = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_uint64()
-        self._info = (ctypes.byref(self._capturing), ctypes.byref(self._capture))
-        self._stream_pointer = ctypes.byref(self._stream)
-        self._lock = ForkSafeLock()
+        self._capturing_pointer, self._stream_pointer = ctypes.byref(self._capturing), ctypes.byref(self._stream)
+        self._info = (self._capturing_pointer, ctypes.byref(self._capture))
+        self._lock = threading.Lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """See `locks.renew_in_children`."""
+        self._lock = threading.Lock()
 
     def launch(self, args: Any, need: Need, stream: int, call: Callable[[], int]) -> int:
         """The status of `call`, which launches on the stream of this raw handle; its scratch is put into `args`.
@@ -114,18 +125,27 @@ class StreamScratch:
         Raises LaunchFailed where there is no memory.
         """
         with self._lock:
-            if self._driver is None:
-                self._driver = driver_library()
-            handle = ctypes.c_void_p(stream)
-            require(self._driver.cuStreamGetCaptureInfo_v2(handle, *self._info, None, None, None))
-            require(self._driver.cuStreamGetId(handle, self._stream_pointer))
-            block = self._of_graph(need, handle) if self._capturing.value else self._of_stream(need, handle)
+            block = self._streams.get(NO_ID) if stream == LEGACY_DEFAULT_STREAM else None
+            if block is None or not block.size.holds(need):
+                block = self._block_of(need, stream)
             args.workspace, args.flags = block.workspace, block.flags
             return call()
 
-    def _of_stream(self, need: Need, handle: ctypes.c_void_p) -> _Block:
+    def _block_of(self, need: Need, stream: int) -> _Block:
+        """The block for a launch on a stream of any kind."""
+        if self._driver is None:
+            self._driver = driver_library()
+        handle = ctypes.c_void_p(stream)
+        if stream in (LEGACY_DEFAULT_STREAM, LEGACY_DEFAULT_STREAM_BY_NAME):  # is never captured and never ends
+            return self._of_stream(need, handle, NO_ID)
+        require(self._driver.cuStreamIsCapturing(handle, self._capturing_pointer))
+        if self._capturing.value:
+            return self._of_graph(need, handle)
+        require(self._driver.cuStreamGetId(handle, self._stream_pointer))  # an error in a capture, and would end it
+        return self._of_stream(need, handle, self._stream.value)
+
+    def _of_stream(self, need: Need, handle: ctypes.c_void_p, key: int) -> _Block:
         """The stream's block, its newest use noted; a larger one in the place of one that is too small."""
-        key = self._stream.value
         block = self._streams.pop(key, None)
         if block is not None and not block.size.holds(need):
             size = block.size
@@ -157,7 +177,9 @@ class StreamScratch:
 
     def _of_graph(self, need: Need, handle: ctypes.c_void_p) -> _Block:
         """The block of this stream in this capture, held by the graph that is being captured."""
-        key = self._capture.value, self._stream.value
+        require(self._driver.cuStreamGetCaptureInfo_v2(handle, *self._info, None, None, None))
+        thread = threading.get_ident() if handle.value == PER_THREAD_STREAM else 0
+        key = self._capture.value, handle.value or 0, thread
         block = self._captures.get(key)
         if block is not None and block.size.holds(need):
             return block

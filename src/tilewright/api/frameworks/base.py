@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilewright.api.operands import Operand, Shape
@@ -46,6 +47,10 @@ class Framework(ABC):
     @abstractmethod
     def address(self, array: Any) -> int:
         """The address of its first element."""
+
+    def address_of(self, array: Any) -> Callable[[], int]:
+        """What gives the array's address of the moment when it is called."""
+        return partial(self.address, array)
 
     @abstractmethod
     def describe(self, name: str, array: Any) -> Operand:

@@ -6,21 +6,23 @@ Gradients, tracing and autocast are `api.torch.operators`'.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import torch
 
+from tilewright.api import operands
 from tilewright.api.frameworks import remember
 from tilewright.api.frameworks.base import Framework, once
 from tilewright.api.operands import HOST, Operand, Shape
-from tilewright.api.options import PLAIN as PLAIN_OPTIONS
 from tilewright.api.plan import Copy
 from tilewright.api.torch.settings import may_replace_kernel
 from tilewright.errors import InvalidProblem
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 """Tensors that are nothing but memory; subclasses have rules of their own."""
+DTYPES = {name: getattr(torch, name) for name in operands.DTYPES}
 _is_compiling = torch.compiler.is_compiling
 _is_autocast = torch.is_autocast_enabled
 _is_grad = torch.is_grad_enabled
@@ -39,27 +41,31 @@ class TorchTensors(Framework):
     def look_up(self, a: Any, b: Any, c: Any, out: Any, bias: Any, options: Any) -> tuple[Any, int, int, int, int, int]:
         """See `Framework.look_up`."""
         at_a, at_b = a.data_ptr(), b.data_ptr()
-        key: tuple[Any, ...] = (
-            *(a.dtype, b.dtype, a.shape, b.shape, a.stride(), b.stride()),
-            *(a.get_device(), b.get_device(), a.is_neg(), b.is_neg()),
-            None if options is PLAIN_OPTIONS else options,
-        )
-        at_c = at_d = at_bias = 0
-        if out is not None:
-            at_d = out.data_ptr()
-            key = (out.dtype, out.shape, out.stride(), out.get_device(), out.is_neg(), *key)
-        if c is not None:
-            at_c = c.data_ptr()
-            key = ("C", at_c == at_d, c.dtype, c.shape, c.stride(), c.get_device(), c.is_neg(), *key)
-        if bias is not None:
-            at_bias = bias.data_ptr()
-            key = ("bias", bias.dtype, bias.shape, bias.stride(), bias.get_device(), bias.is_neg(), *key)
+        of_a = a.dtype, a.shape, a.stride(), a.get_device(), a.is_neg()
+        of_b = b.dtype, b.shape, b.stride(), b.get_device(), b.is_neg()
+        if out is None:
+            at_d, of_out = 0, None
+        else:
+            at_d, of_out = out.data_ptr(), (out.dtype, out.shape, out.stride(), out.get_device(), out.is_neg())
+        if c is None and bias is None:
+            bits = 256 | at_a | at_b | at_d
+            return (bits & -bits, options, of_a, of_b, of_out), at_a, at_b, 0, at_d, 0
+        (at_c, of_c), (at_bias, of_bias) = ((0, None) if x is None else self.identity(x) for x in (c, bias))
         bits = 256 | at_a | at_b | at_c | at_d | at_bias
-        return (bits & -bits, key), at_a, at_b, at_c, at_d, at_bias
+        key = bits & -bits, at_c == at_d, options, of_a, of_b, of_out, of_c, of_bias
+        return key, at_a, at_b, at_c, at_d, at_bias
+
+    def identity(self, array: Any) -> tuple[int, Any]:
+        """See `Framework.identity`."""
+        return array.data_ptr(), (array.dtype, array.shape, array.stride(), array.get_device(), array.is_neg())
 
     def address(self, array: Any) -> int:
         """See `Framework.address`."""
         return array.data_ptr()  # type: ignore[no-any-return]
+
+    def address_of(self, array: Any) -> Callable[[], int]:
+        """See `Framework.address_of`."""
+        return array.data_ptr  # type: ignore[no-any-return]
 
     def describe(self, name: str, array: Any) -> Operand:
         """See `Framework.describe`."""
@@ -90,7 +96,7 @@ class TorchTensors(Framework):
 
     def allocate(self, shape: Shape, dtype: str, device: int) -> Any:
         """See `Framework.allocate`."""
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=f"cuda:{device}")
+        return torch.empty(shape, dtype=DTYPES[dtype], device=_device(device))
 
     def assign(self, out: Any, value: Any) -> None:
         """See `Framework.assign`."""
@@ -144,6 +150,11 @@ class TorchTensors(Framework):
         from tilewright.api.torch.operators import call
 
         return call(**arguments)
+
+
+@cache
+def _device(number: int) -> Any:
+    return torch.device("cuda", number)
 
 
 FRAMEWORK = TorchTensors()

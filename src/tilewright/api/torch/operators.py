@@ -14,7 +14,7 @@ import torch
 
 from tilewright.api.calls import run
 from tilewright.api.frameworks.torch_tensors import PLAIN, _transform
-from tilewright.api.options import Options, beta_of, epilogue_of
+from tilewright.api.options import USUAL, Options, beta_of, epilogue_of
 from tilewright.api.torch.gradients import gradient_of_a, gradient_of_b, summed_to
 from tilewright.epilogue import Epilogue
 from tilewright.errors import InvalidProblem
@@ -35,12 +35,18 @@ _SCALARS = f"float alpha=1.0, float? beta=None, str? epilogue=None, {_KINDS}"
 _INPUTS = "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None"
 
 
+def _options(compute_type: str | None, kernels: str) -> Options:
+    if compute_type is None and kernels in USUAL:
+        return USUAL[kernels]
+    return Options(compute_type=compute_type, kernels=kernels)
+
+
 def _matmul(a: Any, b: Any, compute_type: str | None = None, kernels: str = "all") -> Any:
-    return run(a, b, None, None, None, None, Options(compute_type=compute_type, kernels=kernels), whole=True)
+    return run(a, b, None, None, None, None, _options(compute_type, kernels), whole=True)
 
 
 def _matmul_out(a: Any, b: Any, out: Any, compute_type: str | None = None, kernels: str = "all") -> None:
-    run(a, b, None, out, None, None, Options(compute_type=compute_type, kernels=kernels), whole=True)
+    run(a, b, None, out, None, None, _options(compute_type, kernels), whole=True)
 
 
 def _gemm(
