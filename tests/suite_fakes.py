@@ -46,7 +46,7 @@ class FakeMachine:
             raise self.raises[problem]
         return self.wrong.get(BASELINE if config is None else config.rung.name, "")
 
-    def screen(self, problem, config, best_us):
+    def screen(self, problem, config, best_us, launch):
         us = self.hidden_us(config, problem)
         return Screened(us, (us,), slow=best_us is not None and us > 1.5 * best_us)
 

@@ -13,7 +13,7 @@ from tilewright.lab.measuring import Effort
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.replay import REFUTED, replayed
 from tilewright.lab.trial_table import print_trial
-from tilewright.measure.modes import COLD, STEADY
+from tilewright.measure.modes import COLD, GRAPH, STEADY, STREAM
 from tilewright.record import Record, read_record
 
 
@@ -37,6 +37,7 @@ def run_replay(request: ReplayRequest, *, as_json: bool) -> int:
         request.budget_s,
         then.get("mode", STEADY),
         then.get("cache", COLD),
+        then.get("launch", GRAPH if then.get("in_graphs") else STREAM),
     )
     console = standard_error() if as_json else standard_output()
     with open_bench(request.device_id, offline=request.offline) as (bench, why):

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.lab.suite_rows import BEST, CHOSEN, OWN
+from tilewright.measure.baseline import BASELINE
 from tilewright.record import Record, Row
 
 WORST = 10
@@ -35,6 +36,11 @@ class ClassMean:
 def chosen_rows(record: Record) -> list[Row]:
     """Each shape's row of what was chosen."""
     return [row for row in record.rows if row.arm == CHOSEN]
+
+
+def baseline_rows(record: Record) -> list[Row]:
+    """Each shape's row of the baseline."""
+    return [row for row in record.rows if row.arm == BASELINE]
 
 
 def best_rows(record: Record) -> list[Row]:

@@ -6,7 +6,7 @@ The protocol is in `rounds` and `schedule`, the device's clock in `timer`, the w
 
 from tilewright.measure.baseline import Baseline, find_baseline, prove_ieee
 from tilewright.measure.clocks import ClockReading, Clocks, open_clocks
-from tilewright.measure.modes import CACHES, MODES
+from tilewright.measure.modes import CACHES, LAUNCHES, MODES
 from tilewright.measure.rounds import measure
 from tilewright.measure.samples import Samples, twin_name
 from tilewright.measure.schedule import Arm
@@ -16,6 +16,7 @@ from tilewright.measure.verdict import Outcome, judge
 
 __all__ = [
     "CACHES",
+    "LAUNCHES",
     "MODES",
     "Arm",
     "Baseline",

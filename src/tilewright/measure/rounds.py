@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tilewright.errors import InvalidInput, UnknownName
 from tilewright.measure.clocks import ClockReading
-from tilewright.measure.modes import STEADY, check_mode
+from tilewright.measure.modes import STEADY, launch_of
 from tilewright.measure.samples import Samples, twin_name
 from tilewright.measure.schedule import Arm, ReadClocks, Schedule
 from tilewright.measure.stopping import enough, is_look, is_throttled
@@ -32,20 +32,22 @@ def measure(
     baseline: str | None = None,
     read_clocks: ReadClocks | None = None,
     mode: str = STEADY,
+    launch: str | None = None,
     warm_window_s: float = 0.5,
 ) -> Samples:
     """Warm up, then sample in rounds until the intervals are narrow, or rounds or budget end.
 
     `budget_s` is host seconds for everything; the warm-up takes at most half. `slots` is how many buffer sets
-    the arms have in common; each launch gets the next. Where a `baseline` is named it runs twice a round, the second
+    the arms have in common; each launch gets the next. `launch` is how
+    launches are queued; see `modes.launch_of`. Where a `baseline` is named it runs twice a round, the second
     time as its own twin, and what is to be narrow are the ratios to it; otherwise the medians. Raises InvalidInput for
     arguments no measurement can follow and for times that aren't positive numbers.
     """
     _check(arms, rounds, budget_s, slots, baseline)
-    check_mode(mode)
+    launch = launch_of(launch, mode)
     twin = None if baseline is None else twin_name(baseline)
     arms = [*arms, *(Arm(twin, arm.launch) for arm in arms if twin is not None and arm.name == baseline)]
-    schedule = Schedule(arms, timer, slots, random.Random(seed), read_clocks or (lambda: None), mode)
+    schedule = Schedule(arms, timer, slots, random.Random(seed), read_clocks or (lambda: None), mode, launch)
     end_s = timer.now_s() + budget_s
     warm = warm_up(schedule, min(warm_window_s, budget_s / 10.0), timer.now_s() + budget_s / 2.0)
     kept, rejected, stop = _Kept(arms), 0, ""
@@ -70,10 +72,9 @@ def measure(
         warm=warm,
         rejected_rounds=rejected,
         mode=mode,
+        launch=launch,
         baseline=baseline,
         host_us=schedule.median_host_us(),
-        in_graphs=schedule.in_graphs,
-        no_graph=schedule.no_graph,
         idle_s=statistics.median(schedule.idle_s) if schedule.idle_s else 0.0,
     )
 

@@ -28,6 +28,7 @@ WORDS = {
     "arch": "compiled for",
     "nvrtc": "NVRTC",
     "measurement.mode": "mode",
+    "measurement.launch": "launches from",
     "measurement.cache": "operands' cache",
     "measurement.aa": "A/A, the baseline's twin against it",
     "measurement.aa_floor": "A/A floor, as a fraction",
