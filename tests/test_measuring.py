@@ -48,7 +48,7 @@ class Gpu:
 
 
 def samples(**changes) -> Samples:
-    times = {"k08": (50.0,) * 20, BASELINE: (40.0,) * 20, f"{BASELINE} (twin)": (40.1,) * 20}
+    times = {"k08": (50.0,) * 20, BASELINE: (40.0,) * 20, f"{BASELINE} (A/A control)": (40.1,) * 20}
     settings = {"times_us": times, "order": (tuple(times),) * 20, "inner": dict.fromkeys(times, 8), "slots": 8}
     settings |= {"seed": 1, "stop": "precision", "warm": True, "rejected_rounds": 0, "baseline": BASELINE}
     settings |= {"clocks": (ClockReading(1980, 3201, 600.0, 55),) * 20, "host_us": dict.fromkeys(times, 4.5)}

@@ -238,7 +238,7 @@ def test_a_timer_that_returns_no_time_is_an_error(bad: float) -> None:
         ({"arms": ""}, InvalidInput, "at least one"),
         ({"arms": "aa"}, InvalidInput, "name of its own"),
         ({"arms": "a", "baseline": "a"}, InvalidInput, "only arm"),
-        ({"arms": ("a", "a (twin)"), "baseline": "a"}, InvalidInput, "twin"),
+        ({"arms": ("a", "a (A/A control)"), "baseline": "a"}, InvalidInput, "A/A control"),
         ({"mode": "hot"}, InvalidInput, "mode 'hot'.*steady, burst"),
         ({"launch": "hot"}, InvalidInput, "launch 'hot'.*stream, graph"),
         ({"launch": "stream", "mode": "sustained"}, InvalidInput, "launch 'stream' in mode sustained"),
@@ -258,20 +258,20 @@ def test_an_arm_that_was_not_measured_is_named_with_those_that_were() -> None:
         got.ratio("b", "a")
 
 
-# --- the baseline's twin, and the looks
+# --- the baseline's A/A control, and the looks
 
 
-def test_the_baseline_runs_twice_a_round_and_its_twin_shows_what_equal_arms_look_like() -> None:
+def test_the_baseline_runs_twice_a_round_and_its_aa_control_shows_what_equal_arms_look_like() -> None:
     timer = FakeTimer(noisy(0.01, a=1000.0, base=2000.0))
     got = measure(
         [timer.arm(x) for x in ("a", "base")], timer, rounds=30, seed=0, budget_s=1e3, slots=2, baseline="base"
     )
-    assert all(sorted(order) == ["a", "base", "base (twin)"] for order in got.order)
+    assert all(sorted(order) == ["a", "base", "base (A/A control)"] for order in got.order)
     assert got.aa is not None and got.aa.low < 1.0 < got.aa.high
     assert got.aa_floor == max(got.aa.high - 1.0, 1.0 - got.aa.low)
 
 
-def test_without_a_baseline_there_is_no_twin() -> None:
+def test_without_a_baseline_there_is_no_aa_control() -> None:
     timer = FakeTimer()
     got = measure([timer.arm("a")], timer, rounds=2, seed=0, budget_s=1.0, slots=2)
     assert (set(got.times_us), got.aa, got.aa_floor) == ({"a"}, None, None)
@@ -282,14 +282,18 @@ def test_intervals_are_looked_at_after_twenty_rounds_and_their_doublings() -> No
 
 
 @pytest.mark.parametrize(
-    ("twin_us", "scale", "stop"),
+    ("control_us", "scale", "stop"),
     [(1000.0, 0.005, "precision"), (1020.0, 0.005, "precision"), (1020.0, 0.02, "floor"), (1000.0, 0.02, "")],
 )
 def test_there_is_no_use_in_going_on_where_equal_arms_differ_by_more_than_is_known(
-    twin_us: float, scale: float, stop: str
+    control_us: float, scale: float, stop: str
 ) -> None:
-    times = {"a": around(900.0, scale=scale), "base": [1000.0] * 40, "base (twin)": around(twin_us, scale=scale)}
-    assert enough(times, "base", "base (twin)") == stop
+    times = {
+        "a": around(900.0, scale=scale),
+        "base": [1000.0] * 40,
+        "base (A/A control)": around(control_us, scale=scale),
+    }
+    assert enough(times, "base", "base (A/A control)") == stop
 
 
 # --- settling
@@ -460,7 +464,7 @@ def sampled(
     stop: str = "rounds", rejected: int = 0, baseline: str | None = "base", **times: Sequence[float]
 ) -> Samples:
     count = len(next(iter(times.values())))
-    named = {name.replace("_twin", " (twin)"): tuple(each) for name, each in times.items()}
+    named = {name.replace("_control", " (A/A control)"): tuple(each) for name, each in times.items()}
     return Samples(
         times_us=named,
         order=(tuple(named),) * count,
@@ -491,16 +495,16 @@ def around(centre: float, count: int = 40, scale: float = 0.002) -> list[float]:
     ],
 )
 def test_a_word_follows_from_where_the_interval_lies(arm_us: float, scale: float, word: str) -> None:
-    samples = sampled(a=around(arm_us, scale=scale), base=[1000.0] * 40, base_twin=[1000.0] * 40)
+    samples = sampled(a=around(arm_us, scale=scale), base=[1000.0] * 40, base_control=[1000.0] * 40)
     outcome = judge(samples, "a", "base")
     assert outcome.word == word
     assert outcome.ratio is not None and outcome.ratio.median == pytest.approx(1000.0 / arm_us, rel=1e-3)
 
 
-def test_a_word_that_the_twin_does_not_bear_out_is_not_given() -> None:
-    samples = sampled(a=around(990.0), base=[1000.0] * 40, base_twin=[990.0] * 40)
+def test_a_word_that_the_aa_control_does_not_bear_out_is_not_given() -> None:
+    samples = sampled(a=around(990.0), base=[1000.0] * 40, base_control=[990.0] * 40)
     outcome = judge(samples, "a", "base")
-    assert (outcome.word, "twin" in outcome.reason) == ("inconclusive", True)
+    assert (outcome.word, "A/A control" in outcome.reason) == ("inconclusive", True)
 
 
 def test_the_margin_of_equivalence_is_the_callers() -> None:

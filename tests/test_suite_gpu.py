@@ -148,7 +148,7 @@ def test_arms_and_the_baseline_are_timed_on_the_same_sets(suite):
     suite.machine.open(SMALL)
     suite.gpu.launched.clear()
     samples = suite.machine.time(SMALL, {"chosen": K04}, Effort(2, 0.1), with_baseline=True)
-    assert set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (twin)"} and samples.slots >= 2
+    assert set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (A/A control)"} and samples.slots >= 2
     places = {a for a, *_ in suite.machine._sets(SMALL)}
     assert {name for name, _, _ in suite.gpu.launched} == {K02.rung.name, K04.rung.name}
     assert {a for _, a, _ in suite.gpu.launched} <= places
@@ -201,7 +201,7 @@ def test_library_calls_are_checked_and_timed_beside_the_frameworks_product_on_th
     samples = machine.time(SMALL, {"chosen": call}, Effort(2, 0.1, launch=launch), with_baseline=True)
     assert (samples.launch, bool(suite.captured)) == (launch, launch == "graph")
     assert len({slot for called, slot in calls.called if called == call}) > 1
-    assert set(samples.host_us) == set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (twin)"}
+    assert set(samples.host_us) == set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (A/A control)"}
 
 
 def test_a_suite_that_was_opened_without_calls_takes_none(suite):

@@ -15,7 +15,7 @@ from tilewright.facts.static import bare_row, problem_fields, static_row
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.ladder import failed
 from tilewright.lab.suite_machine import Call, SuiteMachine
-from tilewright.measure import Samples, twin_name
+from tilewright.measure import Samples, control_name
 from tilewright.measure.baseline import BASELINE
 from tilewright.record import Ratio, Row
 from tilewright.select import Choice
@@ -107,10 +107,10 @@ class Entry:
         return self.marked(row, BASELINE)
 
     def library_row(self, samples: Samples) -> Row:
-        """The framework's own product as what was chosen: the baseline's twin."""
+        """The framework's own product as what was chosen: the baseline's A/A control."""
         assert self.choice is not None
-        twin = twin_name(BASELINE)
-        ratio = samples.ratio(twin, BASELINE)
+        control = control_name(BASELINE)
+        ratio = samples.ratio(control, BASELINE)
         row = Row(
             rung=BASELINE,
             problem=problem_fields(self.shape.problem),
@@ -118,7 +118,7 @@ class Entry:
             summary=f"the framework's own product: {self.choice.library}",
             verified=True,
             verdict=EXACT,
-            time_us=samples.median_us(twin),
+            time_us=samples.median_us(control),
             ratio_to_baseline=Ratio(ratio.low, ratio.median, ratio.high),
             launch=samples.launch,
         )

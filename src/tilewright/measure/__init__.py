@@ -8,7 +8,7 @@ from tilewright.measure.baseline import Baseline, find_baseline, prove_ieee
 from tilewright.measure.clocks import ClockReading, Clocks, open_clocks
 from tilewright.measure.modes import CACHES, LAUNCHES, MODES
 from tilewright.measure.rounds import measure
-from tilewright.measure.samples import Samples, twin_name
+from tilewright.measure.samples import Samples, control_name
 from tilewright.measure.schedule import Arm
 from tilewright.measure.stats import Interval, median_interval, paired_ratio
 from tilewright.measure.timer import CudaTimer, Timer
@@ -27,6 +27,7 @@ __all__ = [
     "Outcome",
     "Samples",
     "Timer",
+    "control_name",
     "find_baseline",
     "judge",
     "measure",
@@ -34,5 +35,4 @@ __all__ = [
     "open_clocks",
     "paired_ratio",
     "prove_ieee",
-    "twin_name",
 ]

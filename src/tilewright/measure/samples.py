@@ -15,9 +15,9 @@ from tilewright.measure.modes import STEADY, STREAM
 from tilewright.measure.stats import Interval, median_interval, paired_ratio
 
 
-def twin_name(baseline: str) -> str:
+def control_name(baseline: str) -> str:
     """The name of the arm that is the baseline a second time."""
-    return f"{baseline} (twin)"
+    return f"{baseline} (A/A control)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +68,10 @@ class Samples:
 
     @property
     def aa(self) -> Interval | None:
-        """The baseline's time over its twin's, where there is a baseline and a round: what equal arms look like."""
+        """The baseline's time over its A/A control's, where there are both: what equal arms look like."""
         if self.baseline is None or not self.rounds:
             return None
-        return self.ratio(twin_name(self.baseline), self.baseline)
+        return self.ratio(control_name(self.baseline), self.baseline)
 
     @property
     def aa_floor(self) -> float | None:

@@ -30,7 +30,7 @@ WORDS = {
     "measurement.mode": "mode",
     "measurement.launch": "launches from",
     "measurement.cache": "operands' cache",
-    "measurement.aa": "A/A, the baseline's twin against it",
+    "measurement.aa": "A/A, the baseline against itself",
     "measurement.aa_floor": "A/A floor, as a fraction",
     "measurement.rounds": "rounds",
     "measurement.rejected_rounds": "rounds rejected",
