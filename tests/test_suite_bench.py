@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +15,7 @@ from suite_fakes import FakeMachine
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import InvalidInput, LaunchFailed
-from tilewright.lab import suite_bench
+from tilewright.lab import suite_bench, suite_command
 from tilewright.lab.calibrate_command import file_text
 from tilewright.lab.measuring import Effort
 from tilewright.lab.suite_bench import SuiteRequest, benched
@@ -364,6 +366,27 @@ def test_bench_needs_a_gpu_and_says_how_to_get_one(monkeypatch):
 def test_what_bench_cannot_do_is_refused_before_a_gpu_is_asked_for(arguments, says):
     done = CliRunner().invoke(app, ["bench", *arguments])
     assert done.exit_code == 2 and says in done.stderr
+
+
+@pytest.mark.parametrize(("options", "launch"), [([], "stream"), (["--launch", "graph"], "graph")])
+def test_a_bench_of_calls_opens_torch_and_writes_what_was_asked_for(monkeypatch, tmp_path, options, launch):
+    opened, out = [], tmp_path / "record.json"
+
+    def suite(gpu, baseline, problems, cache, calls) -> FakeMachine:
+        opened.append((calls, cache, len(problems)))
+        return FakeMachine()
+
+    gpu = SimpleNamespace(device=SimpleNamespace(name="NVIDIA H200"))
+    monkeypatch.setattr(suite_command, "CudaBackend", lambda device: contextlib.nullcontext(gpu))
+    monkeypatch.setattr(suite_command, "torch_with_gpu", lambda: "torch")
+    monkeypatch.setattr(suite_command, "TorchCalls", lambda torch: f"calls into {torch}")
+    monkeypatch.setattr(suite_command, "GpuSuite", suite)
+    done = CliRunner().invoke(app, ["bench", "suite", "--limit", "2", "--call", *options, "--out", str(out)])
+    assert done.exit_code == 0 and f"the library call, {launch} launches" in done.stdout
+    record = read_record(out)
+    assert opened == [("calls into torch", "cold", 2)]
+    assert (record.about["call"], record.about["launch"]) == (True, launch)
+    assert {row.launch for row in record.rows} == {launch}
 
 
 def test_calibrate_refuses_another_launch_mode(tmp_path):

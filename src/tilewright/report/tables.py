@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
-from tilewright.lab.suite_summary import best_rows, chosen_rows, means_of
+from tilewright.lab.suite_summary import best_rows, chosen_rows, how_launched, means_of
 from tilewright.measure.modes import GRAPH, STEADY, SUSTAINED
 from tilewright.record import Record, Row, compute_ceiling, tries_every
 
@@ -116,8 +116,7 @@ def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
         about = record.about or {}
         if record.command == "bench":
             kernels = FASTEST if tries_every(record) else OWN_CHOICE if about.get("own") else CHOICE
-            how = f"{', called' if about.get('call') else ''}{_launched(record)}"
-            parts.setdefault((about.get("suite", ""), kernels, how), []).append(record)
+            parts.setdefault((about.get("suite", ""), kernels, how_launched(record)), []).append(record)
     for suite, kernels, how in sorted(parts, key=lambda part: (part[0], KERNELS.index(part[1]), part[2])):
         of = parts[suite, kernels, how]
         commits = ", ".join(dict.fromkeys(f"`{record.environment['commit']}`" for record in of))
@@ -128,17 +127,12 @@ def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _launched(record: Record) -> str:
-    """How a suite's launches were queued, in words, where the record says it."""
-    launch = (record.about or {}).get("launch")
-    return "" if launch is None else ", in graphs" if launch == GRAPH else ", on a stream"
-
-
 def suite_tables(records: Iterable[Record]) -> str:
     """Every record of a suite in which all candidates were tried."""
     suites = filter(tries_every, records)
     return "\n\n".join(
-        f"### {(record.about or {}).get('suite', '')}{_launched(record)}\n\n{suite_table(record)}" for record in suites
+        f"### {(record.about or {}).get('suite', '')}{how_launched(record)}\n\n{suite_table(record)}"
+        for record in suites
     )
 
 
