@@ -17,6 +17,7 @@ from tilewright.errors import LaunchFailed, TilewrightError
 from tilewright.lab.measuring import Effort, fill_times
 from tilewright.lab.suite_machine import Call, Launched, SuiteMachine
 from tilewright.lab.suite_rows import BEST, OWN, Entry, slim, told
+from tilewright.measure.modes import GRAPH
 from tilewright.problem import Problem
 from tilewright.record import Record, Row
 from tilewright.select import Choice, choose
@@ -181,6 +182,10 @@ def _fastest(configs: Sequence[Config], rows: Sequence[Row]) -> tuple[Config, Ro
 
 
 def _effort(effort: Effort, arms: int, floor_us: float) -> Effort:
-    """The budget, or what a few rounds of arms so long take, half of it for warming up."""
-    round_s = (arms + 2) * USUAL_OVER_FLOOR * floor_us / 1e6
+    """The budget, or what a few rounds of arms so long take, half of it for warming up.
+
+    In a graph a sample is a pass over the ring, which for products so long is of two buffer sets.
+    """
+    launches = 2 if effort.launch_mode == GRAPH else 1
+    round_s = launches * (arms + 2) * USUAL_OVER_FLOOR * floor_us / 1e6
     return replace(effort, budget_s=max(effort.budget_s, 2 * LEAST_ROUNDS * round_s))
