@@ -1,7 +1,7 @@
 """What both examples share: two libraries timed in the same rounds, a plan in one line, the record of it all.
 
-The order of rounds, the warm-up, the baseline's twin, the end and the intervals are those of `tilewright.measure`, as
-in every record of this repository (docs/measuring.md).
+The order of rounds, the warm-up, the A/A control, the end and the intervals are those of `tilewright.measure`, as in
+every record of this repository (docs/measuring.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilewright.errors import InvalidInput, Missing, TilewrightError
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.render import duration, percent
-from tilewright.measure import Arm, CudaTimer, Samples, measure, twin_name
+from tilewright.measure import Arm, CudaTimer, Samples, control_name, measure
 from tilewright.measure.timer import Batch
 from tilewright.record import Ratio, Record, Row
 from tilewright.run.cuda import CudaBackend, probe
@@ -160,7 +160,7 @@ def _rows(label: str, samples: Samples, problem: dict[str, Any]) -> list[Row]:
     """One for each library; what is timed was checked before. On a throttled card no figure but the samples."""
     rows, baseline = [], str(samples.baseline)
     for name, times_us in samples.times_us.items():
-        if name == twin_name(baseline):
+        if name == control_name(baseline):
             continue
         row = Row(rung=name, arm=f"{label}: {name}", problem=problem, backend="cuda", verified=True)
         row.samples_us, row.inner = [round(time_us, 3) for time_us in times_us], samples.inner[name]

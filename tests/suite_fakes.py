@@ -6,11 +6,14 @@ import hashlib
 import random
 from dataclasses import replace
 
+from tilewright.api.plan import Part, Plan
 from tilewright.arch import get_arch
 from tilewright.compile.binary import Binary, Resources
 from tilewright.errors import InvalidProblem
-from tilewright.measure import Samples, twin_name
+from tilewright.lab.suite_machine import Call
+from tilewright.measure import Samples, control_name
 from tilewright.measure.baseline import BASELINE
+from tilewright.select import choose
 from tilewright.select.calibration import calibration_for
 from tilewright.select.model import Constants, predict
 from tilewright.select.traits import names_of, pieces_of, traits_of
@@ -23,6 +26,7 @@ class FakeMachine:
     """An H200 whose rungs are as `hidden_us` says, and whose baseline takes `baseline_us` of a problem."""
 
     arch, sm_count, card = get_arch("sm_90a"), 132, "H200"
+    choose = staticmethod(choose)
 
     def __init__(self, baseline_us=lambda problem: 50.0):
         self.baseline_us = baseline_us
@@ -41,20 +45,26 @@ class FakeMachine:
     def has_baseline(self, problem):
         return self.baseline_us is not None
 
-    def complaint(self, problem, config):
+    def complaint(self, problem, launched):
         if problem in self.raises:
             raise self.raises[problem]
-        return self.wrong.get(BASELINE if config is None else config.rung.name, "")
+        if isinstance(launched, Call):
+            return self.wrong.get("call", "")
+        return self.wrong.get(BASELINE if launched is None else launched.rung.name, "")
 
-    def screen(self, problem, config, best_us):
+    def plan(self, problem, call):
+        choice = self.choose(problem, self.arch, self.sm_count, kernels=call.kernels, card=self.card)
+        return Plan((problem.m, problem.n), problem.out_dtype, (Part(problem, choice, ((0, 0, 0, 0),)),))
+
+    def screen(self, problem, config, best_us, launch):
         us = self.hidden_us(config, problem)
         return Screened(us, (us,), slow=best_us is not None and us > 1.5 * best_us)
 
     def time(self, problem, arms, effort, *, with_baseline):
         self.timed.append((problem, dict(arms), effort))
-        means = {label: self.hidden_us(config, problem) for label, config in arms.items()}
+        means = {label: self.hidden_us(self._config(problem, each), problem) for label, each in arms.items()}
         if with_baseline:
-            means |= {BASELINE: self.baseline_us(problem), twin_name(BASELINE): self.baseline_us(problem)}
+            means |= {BASELINE: self.baseline_us(problem), control_name(BASELINE): self.baseline_us(problem)}
         rng = random.Random(0)
         times = {label: tuple(us * rng.uniform(0.999, 1.001) for _ in range(ROUNDS)) for label, us in means.items()}
         return Samples(
@@ -68,10 +78,15 @@ class FakeMachine:
             warm=True,
             rejected_rounds=0,
             baseline=BASELINE if with_baseline else None,
+            launch=effort.launch_mode,
+            host_us=dict.fromkeys(times, 3.5),
         )
 
     def environment(self):
         return {"device": {"name": "NVIDIA H200"}, "commit": "0123456789ab", "date": "2026-12-01"}
+
+    def _config(self, problem, launched):
+        return self.plan(problem, launched).parts[0].choice.config if isinstance(launched, Call) else launched
 
     def hidden_us(self, config, problem):
         """The model's time with constants of its own for each config, and a scatter that no constants explain."""

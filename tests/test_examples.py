@@ -152,7 +152,7 @@ def test_the_time_of_a_call_holds_what_the_gpu_waits_for_the_host(example, monke
 
 def made(baseline, stop="rounds"):
     """Samples in which tilewright takes half of the baseline's time."""
-    times = {baseline: (2000.0,) * 20, f"{baseline} (twin)": (2002.0,) * 20, "tilewright": (1000.0,) * 20}
+    times = {baseline: (2000.0,) * 20, f"{baseline} (A/A control)": (2002.0,) * 20, "tilewright": (1000.0,) * 20}
     counts = {"order": (tuple(times),) * 20, "clocks": (None,) * 20, "inner": dict.fromkeys(times, 1)}
     ended = {"slots": 1, "seed": 0, "stop": stop, "warm": True, "rejected_rounds": 0}
     return Samples(times_us=times, baseline=baseline, **counts, **ended)

@@ -35,7 +35,7 @@ from tilewright.measure.baseline_cublas import CublasApi, CublasBaseline
 from tilewright.measure.baseline_torch import TorchBaseline, float32_precision
 from tilewright.measure.ring import MAX_SLOTS, ring_slots
 from tilewright.measure.stats import independent_samples
-from tilewright.measure.timer import DELAY_MIN_US, CudaTimer, compile_delay
+from tilewright.measure.timer import DELAY_MIN_US, CudaTimer, Replays, compile_delay
 from tilewright.problem import Problem
 
 Floats = npt.NDArray[np.float32]
@@ -209,6 +209,17 @@ def test_host_time_to_queue_a_batch_is_not_in_its_figure(cuda_stream: FakeStream
     timer = CudaTimer(cuda_stream)
     got = timer.time_us([slow_host, slow_host], lambda: None)
     assert got == pytest.approx([300.0, 300.0], abs=1e-6)
+    assert timer.delay_us > DELAY_MIN_US
+
+
+def test_each_of_several_graphs_must_be_queued_before_the_device_comes_to_it(cuda_stream: FakeStream) -> None:
+    """The second takes longer to queue than the first runs: with little delay the device would wait for it."""
+
+    def graph(queueing_us: float) -> Callable[[FakeStream], None]:
+        return lambda stream: stream.work(50.0, queueing_us=queueing_us)
+
+    timer = CudaTimer(cuda_stream)
+    assert timer.time_us([Replays([graph(2.0), graph(300.0)])], lambda: None) == pytest.approx([100.0], abs=1e-6)
     assert timer.delay_us > DELAY_MIN_US
 
 

@@ -48,7 +48,7 @@ class Gpu:
 
 
 def samples(**changes) -> Samples:
-    times = {"k08": (50.0,) * 20, BASELINE: (40.0,) * 20, f"{BASELINE} (twin)": (40.1,) * 20}
+    times = {"k08": (50.0,) * 20, BASELINE: (40.0,) * 20, f"{BASELINE} (A/A control)": (40.1,) * 20}
     settings = {"times_us": times, "order": (tuple(times),) * 20, "inner": dict.fromkeys(times, 8), "slots": 8}
     settings |= {"seed": 1, "stop": "precision", "warm": True, "rejected_rounds": 0, "baseline": BASELINE}
     settings |= {"clocks": (ClockReading(1980, 3201, 600.0, 55),) * 20, "host_us": dict.fromkeys(times, 4.5)}
@@ -68,11 +68,10 @@ def measured(monkeypatch):
 
 
 def test_every_figure_has_its_conditions_beside_it(measured):
-    environment, printed = measured(samples(mode="burst", idle_s=0.1, in_graphs=True))
+    environment, printed = measured(samples(mode="burst", idle_s=0.1, launch="graph"))
     taken = environment["measurement"]
-    assert {name: taken[name] for name in ("mode", "cache", "idle_s", "in_graphs", "no_graph")} == {
-        **{"mode": "burst", "cache": "cold", "idle_s": 0.1},
-        **{"in_graphs": True, "no_graph": None},
+    assert {name: taken[name] for name in ("mode", "cache", "idle_s", "launch")} == {
+        **{"mode": "burst", "cache": "cold", "idle_s": 0.1, "launch": "graph"},
     }
     assert taken["temperature_c"] == [55] * 20 and taken["power_w"] == [600.0] * 20
     assert (environment["device"]["power_limit_w"], environment["device"]["compute_processes"]) == (700.0, 1)
@@ -92,15 +91,15 @@ def test_without_a_baseline_there_is_no_floor_to_print(measured):
     assert measured(None)[1] == ""
 
 
-def test_why_there_are_no_graphs_and_no_clocks_is_said(measured):
-    _, printed = measured(samples(clocks=(None,) * 20, no_graph="k08 refused"), "no NVML here")
-    assert "no CUDA graphs: k08 refused" in printed and "no % of peak: no NVML here" in printed
+def test_how_launches_were_queued_and_why_there_are_no_clocks_is_said(measured):
+    _, printed = measured(samples(clocks=(None,) * 20), "no NVML here")
+    assert "20 rounds of launches on a stream, steady" in printed and "no % of peak: no NVML here" in printed
 
 
 def test_a_row_has_its_time_ratio_and_host_time():
     row = Row(rung="k08", problem={})
     fill_times(row, samples(), SIZES, 60.0)
-    assert (row.time_us, row.host_us, row.inner, row.outcome) == (50.0, 4.5, 8, None)
+    assert (row.time_us, row.host_us, row.inner, row.launch, row.outcome) == (50.0, 4.5, 8, "stream", None)
     assert row.ratio_to_baseline is not None and row.ratio_to_baseline.median == pytest.approx(0.8)
 
 
@@ -125,8 +124,16 @@ def test_a_ring_that_cannot_outlast_the_l2_says_that_it_is_warm(monkeypatch):
     assert (ring.slots, ring.cache) == (3, "warm")
 
 
-@pytest.mark.parametrize(("option", "says"), [(["--mode", "hot"], "steady, burst"), (["--cache", "hot"], "cold, warm")])
-def test_another_mode_or_cache_state_is_refused_before_anything_runs(option, says):
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (["--mode", "hot"], "steady, burst"),
+        (["--cache", "hot"], "cold, warm"),
+        (["--launch", "hot"], "launch 'hot': must be one of stream, graph"),
+        (["--launch", "stream", "--mode", "sustained"], "launch 'stream' in mode sustained"),
+    ],
+)
+def test_another_mode_launch_mode_or_cache_state_is_refused_before_anything_runs(option, says):
     done = CliRunner().invoke(app, ["ladder", *option])
     assert done.exit_code == 2 and says in done.stderr
     with pytest.raises(InvalidInput, match="cache 'hot'"):

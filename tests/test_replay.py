@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from tilewright.lab.experiment import find_experiment
 from tilewright.lab.experimenting import measured_experiment
 from tilewright.lab.measuring import Effort
 from tilewright.lab.replay import outcome, recorded_arms, replayed
+from tilewright.lab.replay_command import ReplayRequest, effort_of
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
 
@@ -129,6 +131,16 @@ def test_of_a_tuning_record_the_winner_is_replayed():
         recorded_arms(record)
     record.about = {"best": 1}
     assert [arm.row.config["BM"] for arm in recorded_arms(record)] == [16]
+
+
+@pytest.mark.parametrize(
+    ("then", "launch"),
+    [({}, "stream"), ({"in_graphs": True}, "graph"), ({"launch": "graph"}, "graph"), ({"launch": "stream"}, "stream")],
+)
+def test_it_is_measured_again_in_the_records_launch_mode(then, launch):
+    record = Record(command="ladder", environment={"measurement": {"rounds": 33, "mode": "steady", **then}})
+    effort = effort_of(record, ReplayRequest(Path("record.json"), 0, False, None, 5.0))
+    assert (effort.launch_mode, effort.rounds, effort.budget_s) == (launch, 33, 5.0)
 
 
 def test_a_record_without_a_timed_rung_is_refused():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -13,28 +15,31 @@ from suite_fakes import FakeMachine
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import InvalidInput, LaunchFailed
-from tilewright.lab import suite_bench
+from tilewright.lab import suite_bench, suite_command
 from tilewright.lab.calibrate_command import file_text
 from tilewright.lab.measuring import Effort
 from tilewright.lab.suite_bench import SuiteRequest, benched
 from tilewright.lab.suite_command import entry_line, exit_status, summary_lines
+from tilewright.lab.suite_machine import Call
 from tilewright.lab.suite_summary import chosen_rows, class_means, summary, worst
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.record import RECORDS_DIR, Record, Row, read_record, timed_rows
 from tilewright.report.reading import Source
 from tilewright.report.report_page import report_page
+from tilewright.report.tables import suite_means
 from tilewright.select import Choice, choose
 from tilewright.select.calibrating import calibrated
 from tilewright.select.calibration import FOLDER, Calibration, shape_class
-from tilewright.select.samples import card_of, problem_of, rates_of
+from tilewright.select.samples import card_of, problem_of, rates_of, rows_of
 from tilewright.suite import Shape, read_suite, selected
 
 EFFORT = Effort(20, 0.5)
 
 
-def run(machine, shapes, *, said=lambda entry: None, **more) -> Record:
-    record = benched(SuiteRequest("suite", shapes, EFFORT, **more), machine, lambda text: None, said)
+def run(machine, shapes, *, said=lambda entry: None, launch=None, **more) -> Record:
+    effort = replace(EFFORT, launch=launch)
+    record = benched(SuiteRequest("suite", shapes, effort, **more), machine, lambda text: None, said)
     record.about = {**record.about, **summary(record)}
     return record
 
@@ -129,11 +134,45 @@ def test_the_librarys_product_counts_where_it_is_chosen_and_ours_is_timed_beside
     assert mean.mean == pytest.approx(1.0, abs=0.002)
 
 
-def test_a_long_product_gets_time_for_a_few_rounds():
+@pytest.mark.parametrize("launch", ["stream", "graph"])
+def test_every_timed_row_and_the_record_say_how_launches_were_queued(launch):
+    record = run(FakeMachine(), [shape()], every=True, launch=launch)
+    assert {row.launch for row in record.rows if row.time_us is not None} == {launch}
+    assert record.about["launch"] == record.about["measurements"][0]["launch"] == launch
+    assert run(FakeMachine(), [shape()]).about["launch"] == "stream"
+
+
+@pytest.mark.parametrize(("own", "kernels"), [(True, "own"), (False, "all")])
+def test_the_library_call_takes_the_place_of_the_kernel_alone(own, kernels):
     machine = FakeMachine()
-    run(machine, [shape(64, 64, 64), shape(16384, 16384, 16384)])
+    record = run(machine, [shape()], call=True, own=own)
+    chosen, baseline = record.rows
+    assert (chosen.arm, baseline.arm, record.about["call"]) == ("chosen", BASELINE, True)
+    ((_, arms, _),) = machine.timed
+    assert arms == {"chosen": Call(kernels)}
+    assert chosen.verified and chosen.config and chosen.host_us == baseline.host_us == 3.5
+    assert chosen.rung in chosen.summary and chosen.ratio_to_baseline is not None
+    assert "the host's time for a call, median: 3.50 µs, torch.mm 3.50 µs" in summary_lines(record)
+    assert "host's time" not in "".join(summary_lines(run(FakeMachine(), [shape()])))
+
+
+def test_a_call_that_takes_the_frameworks_product_is_its_own_arm_and_a_wrong_one_is_not_timed():
+    machine = FakeMachine()
+    machine.choose = lambda *of, **more: replace(choose(*of, **more), library="faster here")
+    chosen, _ = run(machine, [shape()], call=True).rows
+    assert (chosen.rung, chosen.config, chosen.arm) == (BASELINE, None, "chosen")
+    assert "the framework's own product is taken" in chosen.summary and machine.timed[0][1] == {"chosen": Call("all")}
+    machine.wrong, machine.timed = {"call": "3 of 1024 rows are not those of A·B"}, []
+    record = run(machine, [shape()], call=True)
+    assert record.rows[0].failure == "WrongResult" and machine.timed == [] and exit_status(record) == 1
+
+
+@pytest.mark.parametrize(("launch", "launches"), [("stream", 1), ("graph", 2)])
+def test_a_long_product_gets_time_for_a_few_rounds(launch, launches):
+    machine = FakeMachine()
+    run(machine, [shape(64, 64, 64), shape(16384, 16384, 16384)], launch=launch)
     short, long = (effort.budget_s for _, _, effort in machine.timed)
-    assert short == 0.5 and long > 16 * 3 * 0.133
+    assert short == 0.5 and long > launches * 16 * 3 * 0.133
 
 
 def test_means_are_geometric_by_class_and_the_worst_come_first():
@@ -215,6 +254,49 @@ def test_a_calibration_learns_nothing_from_what_a_choice_took(every_record, cali
         calibrated({"two": chosen})
 
 
+def said(record, launch, factor) -> Record:
+    """The same run in another launch mode, its times so many times as long."""
+    rows = [
+        replace(row, launch=launch, time_us=None if row.time_us is None else factor * row.time_us)
+        for row in record.rows
+    ]
+    return replace(record, rows=rows)
+
+
+def test_a_calibration_learns_from_graphs_where_a_shape_has_both_and_else_from_what_there_is(every_record, calibration):
+    graph, old = said(every_record, "graph", 1.0), said(every_record, None, 2.0)
+    learned = calibrated({"graph": graph, "stream": said(every_record, "stream", 2.0), "old": old}).learned
+    assert learned == calibration.learned == calibrated({"old": said(every_record, None, 1.0)}).learned
+    first = problem_of(every_record.rows[0].problem)
+    partly = replace(graph, rows=[row for row in graph.rows if problem_of(row.problem) == first])
+    times = {(problem_of(row.problem) == first, row.launch) for _, row in rows_of([partly, old])}
+    assert times == {(True, "graph"), (False, None)}
+
+
+def test_a_launch_mode_that_is_named_is_the_only_one_learned_from(every_record, calibration):
+    records = {"graph": said(every_record, "graph", 2.0), "stream": said(every_record, "stream", 1.0)}
+    named = calibrated(records, launch="stream")
+    assert named.learned == calibration.learned and named.about["launch"] == "stream"
+    with pytest.raises(InvalidInput, match="no verified and timed row of launch mode graph"):
+        calibrated({"old": said(every_record, None, 1.0)}, launch="graph")
+
+
+def test_means_of_launch_modes_and_of_calls_are_lines_of_their_own():
+    made = [
+        run(FakeMachine(), [shape()], own=True, launch="stream"),
+        run(FakeMachine(), [shape()], own=True, launch="graph"),
+        run(FakeMachine(), [shape()], call=True, launch="graph"),
+    ]
+    old = replace(made[0], about={"suite": "suite", "own": True})
+    kernels = [line.split(" | ")[1] for line in suite_means([*made, old]).splitlines()[2:]]
+    assert kernels == [
+        "own, as chosen",
+        "own, as chosen, in graphs",
+        "own, as chosen, on a stream",
+        "as the library chooses, called, in graphs",
+    ]
+
+
 def test_a_calibration_survives_its_file(calibration):
     text = file_text(calibration)
     again = Calibration.from_json(json.loads(text))
@@ -275,11 +357,42 @@ def test_bench_needs_a_gpu_and_says_how_to_get_one(monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["nosuch"], "suite 'nosuch': cannot be read"), (["suite", "--mode", "hot"], "steady, burst")],
+    [
+        (["nosuch"], "suite 'nosuch': cannot be read"),
+        (["suite", "--mode", "hot"], "steady, burst"),
+        (["suite", "--launch", "hot"], "launch 'hot': must be one of stream, graph"),
+        (["suite", "--call", "--every"], "--call with --every"),
+    ],
 )
 def test_what_bench_cannot_do_is_refused_before_a_gpu_is_asked_for(arguments, says):
     done = CliRunner().invoke(app, ["bench", *arguments])
     assert done.exit_code == 2 and says in done.stderr
+
+
+@pytest.mark.parametrize(("options", "launch"), [([], "stream"), (["--launch", "graph"], "graph")])
+def test_a_bench_of_calls_opens_torch_and_writes_what_was_asked_for(monkeypatch, tmp_path, options, launch):
+    opened, out = [], tmp_path / "record.json"
+
+    def suite(gpu, baseline, problems, cache, calls) -> FakeMachine:
+        opened.append((calls, cache, len(problems)))
+        return FakeMachine()
+
+    gpu = SimpleNamespace(device=SimpleNamespace(name="NVIDIA H200"))
+    monkeypatch.setattr(suite_command, "CudaBackend", lambda device: contextlib.nullcontext(gpu))
+    monkeypatch.setattr(suite_command, "torch_with_gpu", lambda: "torch")
+    monkeypatch.setattr(suite_command, "TorchCalls", lambda torch: f"calls into {torch}")
+    monkeypatch.setattr(suite_command, "GpuSuite", suite)
+    done = CliRunner().invoke(app, ["bench", "suite", "--limit", "2", "--call", *options, "--out", str(out)])
+    assert done.exit_code == 0 and f"the library call, {launch} launches" in done.stdout
+    record = read_record(out)
+    assert opened == [("calls into torch", "cold", 2)]
+    assert (record.about["call"], record.about["launch"]) == (True, launch)
+    assert {row.launch for row in record.rows} == {launch}
+
+
+def test_calibrate_refuses_another_launch_mode(tmp_path):
+    done = CliRunner().invoke(app, ["calibrate", str(tmp_path), "--launch", "hot"])
+    assert done.exit_code == 2 and "launch 'hot': must be one of stream, graph" in done.stderr
 
 
 def test_calibrate_writes_a_file_and_says_how_well_it_holds(tmp_path, every_record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ import pytest
 from tilewright.arch import get_arch
 from tilewright.compile.host import compile_host, host_source
 from tilewright.declare import all_rungs, rung_config
-from tilewright.errors import InvalidProblem
+from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.lab import suite_gpu
 from tilewright.lab.measuring import Effort
 from tilewright.lab.suite_gpu import GpuSuite, layout_of
+from tilewright.lab.suite_machine import Call
 from tilewright.lab.verifying import rolled_binary
+from tilewright.measure import Arm
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
@@ -69,6 +72,8 @@ class Baseline:
 class PlainTimer:
     """Runs batches at once; each takes 2 ms, so that one launch is a sample."""
 
+    captured: ClassVar[list] = []
+
     def __init__(self, stream):
         self.s = 0.0
 
@@ -82,7 +87,11 @@ class PlainTimer:
         during()
         return [2000.0] * len(batches)
 
+    def idle(self, seconds):
+        self.s += seconds
+
     def capture(self, batch):
+        self.captured.append(batch)
         return batch
 
 
@@ -91,12 +100,13 @@ def suite(monkeypatch):
     monkeypatch.setattr(suite_gpu, "compile_cubin", lambda source, arch: compile_host(host_source(source)))
     monkeypatch.setattr(suite_gpu, "device_clocks", lambda gpu: SimpleNamespace(read=lambda: None, reason=""))
     monkeypatch.setattr(suite_gpu, "CudaTimer", PlainTimer)
+    monkeypatch.setattr(PlainTimer, "captured", [])
     proved = []
     monkeypatch.setattr(suite_gpu, "prove_ieee", lambda baseline, gpu, stream: proved.append("float32"))
     with EmulatedGpu() as gpu:
         baseline = Baseline(gpu)
         made = GpuSuite(gpu, baseline, [SMALL, LARGE])
-        yield SimpleNamespace(machine=made, gpu=gpu, baseline=baseline, proved=proved)
+        yield SimpleNamespace(machine=made, gpu=gpu, baseline=baseline, proved=proved, captured=PlainTimer.captured)
 
 
 def test_one_memory_serves_every_shape_and_what_is_larger_is_refused(suite):
@@ -122,11 +132,12 @@ def test_a_product_in_the_wrong_place_does_not_pass(suite):
     assert suite.machine.complaint(SMALL, None) == "wrote outside D: before"
 
 
-def test_times_are_taken_over_every_set_on_numbers_that_are_no_integers_and_checks_find_theirs_again(suite):
+@pytest.mark.parametrize("launch", ["stream", "graph"])
+def test_times_are_taken_over_every_set_on_numbers_that_are_no_integers_and_checks_find_theirs_again(suite, launch):
     suite.machine.open(LARGE)
     suite.gpu.launched.clear()
-    screened = suite.machine.screen(LARGE, K04, None)
-    assert screened.time_us > 0
+    screened = suite.machine.screen(LARGE, K04, None, launch)
+    assert screened.time_us > 0 and bool(suite.captured) == (launch == "graph")
     starts = {a for _, a, _ in suite.gpu.launched}
     assert len(starts) == 2  # twice the small L2 passes between two uses
     a = suite.gpu.download(suite.machine._memory).view(np.float32)[: LARGE.m * LARGE.k]
@@ -138,10 +149,65 @@ def test_arms_and_the_baseline_are_timed_on_the_same_sets(suite):
     suite.machine.open(SMALL)
     suite.gpu.launched.clear()
     samples = suite.machine.time(SMALL, {"chosen": K04}, Effort(2, 0.1), with_baseline=True)
-    assert set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (twin)"} and samples.slots >= 2
+    assert set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (A/A control)"} and samples.slots >= 2
     places = {a for a, *_ in suite.machine._sets(SMALL)}
     assert {name for name, _, _ in suite.gpu.launched} == {K02.rung.name, K04.rung.name}
     assert {a for _, a, _ in suite.gpu.launched} <= places
+
+
+class Calls:
+    """Library calls and torch's product by k04 and k02; launched only while they are current."""
+
+    def __init__(self, suite):
+        self.suite, self.inside, self.called = suite, False, []
+
+    @contextlib.contextmanager
+    def current(self, problem, stream):
+        assert stream == "a stream"
+        self.inside = True
+        yield
+        self.inside = False
+
+    def arm(self, label, call, problem, sets):
+        return self._arm(label, K04, call, problem, sets)
+
+    def baseline_arm(self, problem, sets):
+        return self._arm(BASELINE, K02, "torch.mm", problem, sets)
+
+    def plan(self, call, problem, addresses):
+        assert self.inside
+        return f"{call} at {addresses[0]}"
+
+    def _arm(self, label, config, called, problem, sets):
+        gpu = self.suite.gpu
+
+        def launch(slot, stream):
+            assert self.inside
+            self.called.append((called, slot))
+            a, b, c, d = sets[slot]
+            bind(config, problem, gpu, compiled=rolled_binary)(a=a, b=b, c=c, d=d)
+
+        return Arm(label, launch)
+
+
+@pytest.mark.parametrize("launch", ["stream", "graph"])
+def test_library_calls_are_checked_and_timed_beside_the_frameworks_product_on_the_same_sets(suite, launch):
+    calls, call = Calls(suite), Call("own")
+    machine = GpuSuite(suite.gpu, suite.baseline, [SMALL], calls=calls)
+    machine.open(SMALL)
+    assert [machine.complaint(SMALL, launched) for launched in (call, None)] == ["", ""]
+    assert [called for called, _ in calls.called] == [call, "torch.mm"] and suite.proved == ["float32"]
+    assert machine.plan(SMALL, call).startswith("Call(kernels='own') at")
+    samples = machine.time(SMALL, {"chosen": call}, Effort(2, 0.1, launch=launch), with_baseline=True)
+    assert (samples.launch, bool(suite.captured)) == (launch, launch == "graph")
+    assert len({slot for called, slot in calls.called if called == call}) > 1
+    assert set(samples.host_us) == set(samples.times_us) == {"chosen", BASELINE, f"{BASELINE} (A/A control)"}
+
+
+def test_a_suite_that_was_opened_without_calls_takes_none(suite):
+    suite.machine.open(SMALL)
+    with pytest.raises(InvalidInput, match="needs torch's tensors"):
+        suite.machine.complaint(SMALL, Call("all"))
 
 
 def test_operands_are_aligned_and_guards_are_nobodys():

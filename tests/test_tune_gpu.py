@@ -134,7 +134,7 @@ def test_finalists_and_cublas_are_measured_in_the_same_rounds(emulated):
     configs = {f"BM={rows}": rung_config(K02, {"BM": rows}) for rows in (16, 32)}
     found = finals(configs)
     assert found.wrong == {} and found.baseline == "cuBLAS (fake), 1" and found.cache == "cold"
-    assert set(found.samples.times_us) == {*configs, BASELINE, "cuBLAS (twin)"}
+    assert set(found.samples.times_us) == {*configs, BASELINE, "cuBLAS (A/A control)"}
     assert found.samples.ratio("BM=16", BASELINE).median == pytest.approx(0.9)
     assert found.samples.median_sm_mhz == 1980
 

@@ -43,6 +43,14 @@ Mode = Annotated[
         "--mode", help="On a GPU: steady (back to back), burst (a gap before each round) or sustained (0.5 s of each)."
     ),
 ]
+Launch = Annotated[
+    str | None,
+    typer.Option(
+        "--launch",
+        help="On a GPU: stream (launches one by one, the default) or graph (captured once and replayed, as --mode "
+        "sustained always does).",
+    ),
+]
 Cache = Annotated[str, typer.Option("--cache", help="On a GPU: operands cold (a ring past the L2) or warm (one set).")]
 Line = Annotated[int | None, typer.Option(help="Draw which bank serves which lane at this source line.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Build and compare only, even where there is a GPU.")]
@@ -87,6 +95,7 @@ def ladder(
     rounds: Annotated[int, typer.Option(help="On a GPU, the most rounds to measure.")] = 80,
     budget: Annotated[float, typer.Option(help="On a GPU, the most seconds to measure.")] = 60.0,
     mode: Mode = "steady",
+    launch: Launch = None,
     cache: Cache = "cold",
     dtype: Annotated[
         str | None, typer.Option(help="Elements: float32, tfloat32, bfloat16 or float16; chooses the rungs.")
@@ -98,7 +107,7 @@ def ladder(
     from tilewright.lab.ladder_command import LadderRequest, run_ladder
 
     request = LadderRequest(
-        m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache, dtype, layout
+        m, n, k, rung or [], set_ or [], arch, backend, device, rounds, budget, mode, cache, dtype, layout, launch
     )
     return run_ladder(request, as_json=as_json)
 
@@ -254,6 +263,7 @@ def compare(
     rounds: Rounds = 80,
     budget: Budget = 20.0,
     mode: Mode = "steady",
+    launch: Launch = None,
     cache: Cache = "cold",
     as_json: Json = False,
 ) -> int:
@@ -266,7 +276,8 @@ def compare(
     from tilewright.lab.measuring import Effort
 
     sides = Sides(rung, other, set_ or [], beta or [], guards or [], option or [], source or [])
-    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, Effort(rounds, budget, mode, cache))
+    effort = Effort(rounds, budget, mode, cache, launch)
+    request = CompareRequest(sides, bundle, (m, n, k), arch, device, offline, effort)
     return run_compare(request, as_json=as_json)
 
 
@@ -390,7 +401,9 @@ def bench(
     limit: SuiteLimit = None,
     own: Annotated[bool, typer.Option("--own", help="Never the framework's own product.")] = False,
     every: Annotated[bool, typer.Option("--every", help="Time every candidate too, for `calibrate`.")] = False,
+    call: Annotated[bool, typer.Option("--call", help="Time the library call beside torch.mm.")] = False,
     mode: Mode = "steady",
+    launch: Launch = None,
     cache: Cache = "cold",
     rounds: Annotated[int, typer.Option(help="The most rounds for a shape.")] = 40,
     budget: Annotated[float, typer.Option(help="Seconds for a shape; a few rounds of a long one may take more.")] = 0.5,
@@ -402,8 +415,8 @@ def bench(
     from tilewright.lab.measuring import Effort
     from tilewright.lab.suite_command import BenchRequest, run_bench
 
-    effort = Effort(rounds, budget, mode, cache)
-    request = BenchRequest(suite, dtype, class_ or [], limit, own, every, device, effort, out)
+    effort = Effort(rounds, budget, mode, cache, launch)
+    request = BenchRequest(suite, dtype, class_ or [], limit, own, every, device, effort, out, call)
     return run_bench(request, as_json=as_json)
 
 
@@ -412,11 +425,14 @@ def calibrate(
     record: Annotated[list[Path], typer.Argument(help="Records of one card, or folders of them.")],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the calibration to this file.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the half of the shapes that is kept out.")] = 0,
+    launch: Annotated[
+        str | None, typer.Option(help="Only rows of this launch mode; left out, graphs' where a shape has such.")
+    ] = None,
 ) -> int:
     """Fit the model of `select` to records. Says what choosing by it costs on shapes that were kept out."""
     from tilewright.lab.calibrate_command import run_calibrate
 
-    return run_calibrate(record, out, seed)
+    return run_calibrate(record, out, seed, launch)
 
 
 @command

@@ -43,8 +43,10 @@ class Row:
     `fraction_of_peak` is of the card's own figure at the clocks of the run: FP32 for a rung, a ceiling's own limit for
     a ceiling. Where a record has several rows of a rung, `arm` tells them apart. In a comparison `ratio_to_reference`
     is the reference arm's time over this one's, `outcome` the word for it, `causes` what its build differs in.
-    `counters` are a profiler's, by its own names, of one launch of `kernel`. Of a suite's shape, `shape_class` is the
-    class it counts in, `expected_us` what was expected beforehand, `floor_us` the least that bytes and FLOPs allow.
+    `launch` says how timed launches were queued: one by one on a 'stream', or from a 'graph'; where it is absent, as in
+    older records, it was not said. `counters` are a profiler's, by its own names, of one launch of `kernel`. Of a
+    suite's shape, `shape_class` is the class it counts in, `expected_us` what was expected beforehand, `floor_us` the
+    least that bytes and FLOPs allow.
     """
 
     rung: str
@@ -62,6 +64,7 @@ class Row:
     time_us: float | None = None
     samples_us: list[float] | None = None
     inner: int | None = None
+    launch: str | None = None
     host_us: float | None = None
     tflops: float | None = None
     tb_per_s: float | None = None

@@ -45,10 +45,27 @@ def test_large_products_pass_and_one_that_is_shifted_by_an_element_does_not():
             assert suite._check.complaint(problem, placed, lambda: None).startswith(f"{problem.m} of {problem.m} rows")
 
 
-def test_a_bench_of_a_few_shapes_has_ratios_floors_and_means(tmp_path):
+@pytest.mark.parametrize("launch", ["stream", "graph"])
+@pytest.mark.parametrize("dtype", ["float32", "tfloat32", "bfloat16"])
+@pytest.mark.parametrize("own", [[], ["--own"]])
+def test_library_calls_are_timed_beside_torch_in_both_launch_modes(tmp_path, launch, dtype, own):
+    suite, out = tmp_path / "mine.csv", tmp_path / "record.json"
+    suite.write_text("class,m,n,k,layout\nsquare,1024,1024,1024,NT\nskinny,8,4096,4096,NT\nsmall,64,64,64,NT\n")
+    asked = ["bench", str(suite), "--call", "--launch", launch, "--dtype", dtype, *own, "--out", str(out)]
+    done = RUNNER.invoke(app, asked, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    record = json.loads(out.read_text())
+    assert [row["arm"] for row in record["rows"]] == ["chosen", "cuBLAS"] * 3
+    assert all(row["verified"] and row["launch"] == launch and row["host_us"] > 0 for row in record["rows"])
+
+
+@pytest.mark.parametrize("launch", ["stream", "graph"])
+def test_a_bench_of_a_few_shapes_has_ratios_floors_and_means(tmp_path, launch):
     suite, out = tmp_path / "mine.csv", tmp_path / "record.json"
     suite.write_text("class,m,n,k\nsquare,1024,1024,1024\nragged,1000,1000,1000\nskinny,8,4096,4096\n")
-    done = RUNNER.invoke(app, ["bench", str(suite), "--own", "--every", "--out", str(out)], catch_exceptions=False)
+    done = RUNNER.invoke(
+        app, ["bench", str(suite), "--own", "--every", "--launch", launch, "--out", str(out)], catch_exceptions=False
+    )
     assert done.exit_code == 0, done.output
     record = json.loads(out.read_text())
     chosen = [row for row in record["rows"] if row["arm"] == "chosen"]

@@ -84,6 +84,7 @@ class GpuBench:
                 baseline=reference,
                 read_clocks=self._clocks.read,
                 mode=effort.mode,
+                launch=effort.launch,
             )
 
     def peak_tflops(self, samples: Samples) -> float | None:

@@ -9,17 +9,21 @@ from typing import Any
 
 from rich.text import Text
 
+from tilewright.errors import InvalidInput
 from tilewright.lab.output import standard_output
+from tilewright.measure.modes import LAUNCHES
 from tilewright.record import RECORDS_DIR, read_record
 from tilewright.select.calibrating import calibrated
 from tilewright.select.calibration import Calibration
 
 
-def run_calibrate(paths: Sequence[Path], out: Path | None, seed: int) -> int:
+def run_calibrate(paths: Sequence[Path], out: Path | None, seed: int, launch: str | None) -> int:
     """Fit, print and write. Raises InvalidInput for records that cannot be used together."""
+    if launch is not None and launch not in LAUNCHES:
+        raise InvalidInput(f"launch {launch!r}: must be one of {', '.join(LAUNCHES)}")
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     records = {_name(file): read_record(file) for file in files}
-    calibration = calibrated(records, seed=seed)
+    calibration = calibrated(records, seed=seed, launch=launch)
     console = standard_output()
     for line in _lines(calibration):
         console.print(Text(line), soft_wrap=True)

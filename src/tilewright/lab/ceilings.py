@@ -105,6 +105,7 @@ def ceiling_row(work: Work, samples: Samples, card: Card) -> Row:
         time_us=time_us,
         samples_us=[round(t, 3) for t in samples.times_us[ceiling.name]],
         inner=samples.inner[ceiling.name],
+        launch=samples.launch,
         tflops=per_s / 1e12 if work.flop else None,
         tb_per_s=None if work.flop else per_s / 1e12,
         fraction_of_peak=None if limit is None else per_s / limit,

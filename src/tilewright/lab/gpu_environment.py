@@ -47,14 +47,13 @@ def _measurement(samples: Samples, no_clocks: str, data: str, cache: str | None)
     aa = samples.aa
     return {
         "mode": samples.mode,
+        "launch": samples.launch,
         "cache": cache,
         "rounds": samples.rounds,
         "rejected_rounds": samples.rejected_rounds,
         "stop": samples.stop,
         "warm": samples.warm,
         "idle_s": samples.idle_s,
-        "in_graphs": samples.in_graphs,
-        "no_graph": samples.no_graph or None,
         "aa": None if aa is None else {"low": aa.low, "median": aa.median, "high": aa.high},
         "aa_floor": samples.aa_floor,
         "reference": samples.baseline,

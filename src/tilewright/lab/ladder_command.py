@@ -17,7 +17,7 @@ from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import UNSUPPORTED, emulator_columns, gpu_columns
 from tilewright.lab.row_printer import RowPrinter
 from tilewright.lab.settings import configs_of, parse_settings, sized_problem, usual_kind
-from tilewright.measure.modes import COLD, STEADY, check_cache, check_mode
+from tilewright.measure.modes import COLD, STEADY, check_cache, launch_of
 from tilewright.problem import ITEMSIZE_BYTES, Problem, ProblemKind, storage_dtype
 from tilewright.record import Record, compute_ceiling, load_records
 from tilewright.run.cuda import CudaBackend
@@ -46,6 +46,7 @@ class LadderRequest:
     cache: str = COLD
     dtype: str | None = None
     layout: str | None = None
+    launch: str | None = None
 
     def problem(self, default: int) -> Problem:
         """The problem asked for. Raises InvalidProblem, InvalidConfig."""
@@ -78,7 +79,7 @@ def run_ladder(request: LadderRequest, *, as_json: bool) -> int:
     A rung that the architecture cannot run is listed with the reason; it only counts where it was asked for by name.
     """
     configs = request.configs()
-    check_mode(request.mode)
+    launch_of(request.launch, request.mode)
     check_cache(request.cache)
     on_gpu = choose_backend(request.backend) == "cuda"
     record = (_on_gpu if on_gpu else _emulated)(request, configs, as_json)
@@ -109,7 +110,7 @@ def _on_gpu(request: LadderRequest, configs: list[Config], as_json: bool) -> Rec
         plan = Plan(request.problem(GPU_SIZE), configs, gpu.arch)
         console.print(Text(f"tilewright ladder  {plan.problem} on {gpu.device.name}", style="bold"), soft_wrap=True)
         baseline, why_none = find_baseline()
-        effort = Effort(request.rounds, request.budget_s, request.mode, request.cache)
+        effort = Effort(request.rounds, request.budget_s, request.mode, request.cache, request.launch)
         tensor, device = _is_tensor(plan), str(gpu.device.name)
         ceiling = compute_ceiling(load_records(), device, plan.problem.dtype) if tensor else None
         columns = gpu_columns(with_baseline=baseline is not None, tensor=tensor, ceiling=ceiling)

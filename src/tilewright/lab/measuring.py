@@ -30,7 +30,7 @@ from tilewright.lab.verifying import cubin
 from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
 from tilewright.measure.baseline import BASELINE, told
 from tilewright.measure.baseline_check import baseline_verdict
-from tilewright.measure.modes import COLD, STEADY
+from tilewright.measure.modes import COLD, STEADY, launch_of
 from tilewright.measure.ring import DATA, SEED, OperandRing, slots_for
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, Row
@@ -48,6 +48,12 @@ class Effort:
     budget_s: float
     mode: str = STEADY
     cache: str = COLD
+    launch: str | None = None
+
+    @property
+    def launch_mode(self) -> str:
+        """'stream' or 'graph'; see `modes.launch_of`, which says what is meant where none is named."""
+        return launch_of(self.launch, self.mode)
 
 
 def measured_ladder(
@@ -127,6 +133,7 @@ def _time_rows(
                 baseline=BASELINE if BASELINE in {arm.name for arm in arms} and len(arms) > 1 else None,
                 read_clocks=clocks.read,
                 mode=effort.mode,
+                launch=effort.launch,
             )
         peak = peak_tflops(gpu, samples)
         for row in sound:
@@ -158,7 +165,7 @@ def fill_times(row: Row, samples: Samples, problem: Problem, peak_tflops: float 
     """
     arm = row.arm or row.rung
     row.samples_us = [round(t, 3) for t in samples.times_us[arm]]
-    row.inner = samples.inner[arm]
+    row.inner, row.launch = samples.inner[arm], samples.launch
     row.host_us = samples.host_us.get(arm)
     if samples.stop == "throttled":
         row.outcome = samples.stop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.measure.modes import STREAM
 from tilewright.record import Record
 
 
@@ -10,7 +11,7 @@ def measurement_notes(record: Record) -> list[str]:
     measured = record.environment.get("measurement")
     if measured is None:
         return []
-    launches = "CUDA graph replays" if measured["in_graphs"] else "launches"
+    launches = "launches on a stream" if measured["launch"] == STREAM else "CUDA graph replays"
     lines = [
         f"{measured['rounds']} rounds of {launches}, {measured['mode']}, operands {measured['cache']} over "
         f"{measured['buffer_sets']} buffer sets, stopped by {measured['stop']}; "
@@ -18,8 +19,6 @@ def measurement_notes(record: Record) -> list[str]:
     ]
     if measured["stop"] == "throttled":
         lines.append(f"no times: {measured['rejected_rounds']} rounds fell to thermal or hardware slowdown")
-    if measured["no_graph"]:
-        lines.append(f"no CUDA graphs: {measured['no_graph']}")
     if measured["aa"] is not None:
         aa = {name: f"{100 * value:.2f}" for name, value in measured["aa"].items()}
         lines.append(

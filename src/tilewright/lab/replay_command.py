@@ -13,7 +13,7 @@ from tilewright.lab.measuring import Effort
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.replay import REFUTED, replayed
 from tilewright.lab.trial_table import print_trial
-from tilewright.measure.modes import COLD, STEADY
+from tilewright.measure.modes import COLD, GRAPH, STEADY, STREAM
 from tilewright.record import Record, read_record
 
 
@@ -31,13 +31,7 @@ class ReplayRequest:
 def run_replay(request: ReplayRequest, *, as_json: bool) -> int:
     """Replay and print. Returns the exit status: 1 where the record is refuted or an arm can no longer be built."""
     record = read_record(request.path)
-    then = record.environment.get("measurement", {})
-    effort = Effort(
-        request.rounds or then.get("rounds", 60),
-        request.budget_s,
-        then.get("mode", STEADY),
-        then.get("cache", COLD),
-    )
+    effort = effort_of(record, request)
     console = standard_error() if as_json else standard_output()
     with open_bench(request.device_id, offline=request.offline) as (bench, why):
         with standard_error().status("") as status:
@@ -47,6 +41,18 @@ def run_replay(request: ReplayRequest, *, as_json: bool) -> int:
         print_json(made.to_json())
     assert made.about is not None
     return int(made.about["verdict"] == REFUTED or any(row.failure for row in made.rows))
+
+
+def effort_of(record: Record, request: ReplayRequest) -> Effort:
+    """The conditions that the record was measured under; an older one tells its launch mode by `in_graphs`."""
+    then = record.environment.get("measurement", {})
+    return Effort(
+        request.rounds or then.get("rounds", 60),
+        request.budget_s,
+        then.get("mode", STEADY),
+        then.get("cache", COLD),
+        then.get("launch", GRAPH if then.get("in_graphs") else STREAM),
+    )
 
 
 def _print(console: Console, path: Path, record: Record, made: Record, why: str) -> None:

@@ -15,11 +15,12 @@ from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
 from tilewright.errors import LaunchFailed, TilewrightError
 from tilewright.lab.measuring import Effort, fill_times
-from tilewright.lab.suite_machine import SuiteMachine
-from tilewright.lab.suite_rows import BEST, Entry, slim, told
+from tilewright.lab.suite_machine import Call, Launched, SuiteMachine
+from tilewright.lab.suite_rows import BEST, OWN, Entry, slim, told
+from tilewright.measure.modes import GRAPH
 from tilewright.problem import Problem
 from tilewright.record import Record, Row
-from tilewright.select import choose
+from tilewright.select import Choice, choose
 from tilewright.select.calibration import Calibration, calibration_for
 from tilewright.select.choice import estimates
 from tilewright.select.model import compute_us, memory_us
@@ -35,13 +36,17 @@ OnEntry = Callable[[Entry], None]
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """What is asked for: shapes, whether our kernels alone are meant, whether every candidate is tried."""
+    """What is asked for: shapes, whether our kernels alone are meant, whether every candidate is tried.
+
+    `call`: the library call is timed, in place of the chosen kernel alone.
+    """
 
     name: str
     shapes: Sequence[Shape]
     effort: Effort
     own: bool = False
     every: bool = False
+    call: bool = False
 
 
 def benched(request: SuiteRequest, machine: SuiteMachine, say: Say, on_entry: OnEntry) -> Record:
@@ -65,7 +70,14 @@ def benched(request: SuiteRequest, machine: SuiteMachine, say: Say, on_entry: On
             except KeyboardInterrupt:
                 lost = f"interrupted at {entry.shape.problem}"
         on_entry(entry)
-    about = {"suite": request.name, "own": request.own, "every": request.every, "shapes": len(entries)}
+    about = {
+        "suite": request.name,
+        "own": request.own,
+        "every": request.every,
+        "call": request.call,
+        "launch": request.effort.launch_mode,
+        "shapes": len(entries),
+    }
     rows = [row for entry in entries for row in entry.rows]
     more = {"measurements": measurements, **({"lost": lost} if lost else {})}
     return Record(command="bench", environment=machine.environment(), rows=rows, about={**about, **more})
@@ -113,12 +125,14 @@ def _measured(
     problem, choice = entry.shape.problem, entry.choice
     assert choice is not None
     machine.open(problem)
-    own = entry.checked_row(choice.config, machine, entry.own_arm)
-    own.expected_us, own.summary = choice.expected_us, choice.why
+    chosen, launched = _chosen(entry, choice, request, machine)
     candidates = [entry.checked_row(config, machine) for config in entry.tried]
     baseline = entry.baseline_row(machine)
-    _screen(entry, candidates, machine)
-    arms, rows = ({entry.own_arm: choice.config} if own.verified else {}), [own]
+    _screen(entry, candidates, machine, request.effort.launch_mode)
+    arms: dict[str, Launched] = {}
+    if chosen.verified:
+        arms[str(chosen.arm)] = launched
+    rows = [chosen]
     fastest = _fastest(entry.tried, candidates)
     if fastest is not None and fastest[0] != choice.config:
         arms[BEST] = fastest[0]
@@ -133,7 +147,7 @@ def _measured(
         for row in [*rows, *([baseline] if baseline is not None and sound else [])]:
             if row.verified:
                 fill_times(row, samples, problem, None)
-        if choice.library and sound and samples.stop != "throttled":
+        if chosen.arm == OWN and sound and samples.stop != "throttled":
             rows.insert(0, entry.library_row(samples))
     entry.rows = [*rows, *([baseline] if baseline is not None else []), *map(slim, candidates)]
     for row in entry.rows:
@@ -141,14 +155,24 @@ def _measured(
     return measurement
 
 
-def _screen(entry: Entry, rows: Sequence[Row], machine: SuiteMachine) -> None:
+def _chosen(entry: Entry, choice: Choice, request: SuiteRequest, machine: SuiteMachine) -> tuple[Row, Launched]:
+    """The row of what the shape gets, verified, and what its arm launches."""
+    if request.call:
+        call = Call("own" if request.own else "all")
+        return entry.called_row(call, machine), call
+    row = entry.checked_row(choice.config, machine, entry.own_arm)
+    row.expected_us, row.summary = choice.expected_us, choice.why
+    return row, choice.config
+
+
+def _screen(entry: Entry, rows: Sequence[Row], machine: SuiteMachine, launch: str) -> None:
     """A quick time in the row of every candidate that is right."""
     best_us: float | None = None
     for config, row in zip(entry.tried, rows, strict=True):
         if row.verified:
-            found = machine.screen(entry.shape.problem, config, best_us)
+            found = machine.screen(entry.shape.problem, config, best_us, launch)
             row.time_us, row.samples_us = found.time_us, [round(t, 3) for t in found.samples_us]
-            row.outcome = "slow" if found.slow else None
+            row.launch, row.outcome = launch, "slow" if found.slow else None
             best_us = min(found.time_us, best_us or found.time_us)
 
 
@@ -158,6 +182,10 @@ def _fastest(configs: Sequence[Config], rows: Sequence[Row]) -> tuple[Config, Ro
 
 
 def _effort(effort: Effort, arms: int, floor_us: float) -> Effort:
-    """The budget, or what a few rounds of arms so long take, half of it for warming up."""
-    round_s = (arms + 2) * USUAL_OVER_FLOOR * floor_us / 1e6
+    """The budget, or what a few rounds of arms so long take, half of it for warming up.
+
+    In a graph a sample is a pass over the ring, which for products so long is of two buffer sets.
+    """
+    launches = 2 if effort.launch_mode == GRAPH else 1
+    round_s = launches * (arms + 2) * USUAL_OVER_FLOOR * floor_us / 1e6
     return replace(effort, budget_s=max(effort.budget_s, 2 * LEAST_ROUNDS * round_s))

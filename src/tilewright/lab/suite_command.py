@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +11,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.errors import InvalidInput
 from tilewright.lab.measuring import Effort
 from tilewright.lab.output import print_json, standard_error, standard_output
 from tilewright.lab.render import duration, percent, share
 from tilewright.lab.suite_bench import SuiteRequest, benched
+from tilewright.lab.suite_calls import TorchCalls
 from tilewright.lab.suite_gpu import GpuSuite
 from tilewright.lab.suite_rows import CHOSEN, Entry
-from tilewright.lab.suite_summary import class_means, summary, worst
+from tilewright.lab.suite_summary import baseline_rows, chosen_rows, class_means, summary, worst
 from tilewright.measure import find_baseline
 from tilewright.measure.baseline import BASELINE
-from tilewright.measure.modes import check_cache, check_mode
+from tilewright.measure.baseline_torch import torch_with_gpu
+from tilewright.measure.modes import check_cache
 from tilewright.record import Record, Row
 from tilewright.run.cuda import CudaBackend
 from tilewright.suite import read_suite, selected
@@ -40,20 +44,27 @@ class BenchRequest:
     device_id: int
     effort: Effort
     out: Path | None
+    call: bool = False
 
 
 def run_bench(request: BenchRequest, *, as_json: bool) -> int:
     """Measure and print. Returns the exit status: 0, 1 where a kernel failed, 2 where shapes were only refused."""
-    check_mode(request.effort.mode)
+    launch = request.effort.launch_mode
     check_cache(request.effort.cache)
     shapes = selected(read_suite(request.suite), groups=request.groups, dtype=request.dtype, limit=request.limit)
-    asked = SuiteRequest(request.suite, shapes, request.effort, request.own, request.every)
+    if request.call and request.every:
+        raise InvalidInput("--call with --every: candidates are kernels and no calls; take each in a run of its own")
+    asked = SuiteRequest(request.suite, shapes, request.effort, request.own, request.every, request.call)
     console, notes = standard_error() if as_json else standard_output(), standard_error()
     with CudaBackend(request.device_id) as gpu:
+        calls = TorchCalls(torch_with_gpu()) if request.call else None
         baseline, why_none = find_baseline()
-        title = f"tilewright bench  {request.suite}, {len(shapes)} shapes on {gpu.device.name}"
+        what = "the library call" if request.call else "the chosen kernel"
+        title = (
+            f"tilewright bench  {request.suite}, {len(shapes)} shapes on {gpu.device.name}: {what}, {launch} launches"
+        )
         console.print(Text(title, style="bold"), soft_wrap=True)
-        machine = GpuSuite(gpu, baseline, [shape.problem for shape in shapes], request.effort.cache)
+        machine = GpuSuite(gpu, baseline, [shape.problem for shape in shapes], request.effort.cache, calls)
         record = benched(
             asked,
             machine,
@@ -127,6 +138,15 @@ def summary_lines(record: Record) -> Iterator[str]:
             f"  {percent(row.ratio_to_baseline.median):>6}%  {p['m']}×{p['n']}×{p['k']} {p['layout']} {p['dtype']}, "
             f"{row.shape_class}: {row.rung}"
         )
-    lost = (record.about or {}).get("lost")
+    about = record.about or {}
+    host_us = [_median_host_us(rows) for rows in (chosen_rows(record), baseline_rows(record))]
+    if about.get("call") and all(host_us):
+        yield f"the host's time for a call, median: {host_us[0]:.2f} µs, torch.mm {host_us[1]:.2f} µs"
+    lost = about.get("lost")
     if lost:
         yield f"the run ended early: {lost}"
+
+
+def _median_host_us(rows: Sequence[Row]) -> float | None:
+    known = [row.host_us for row in rows if row.host_us is not None]
+    return statistics.median(known) if known else None

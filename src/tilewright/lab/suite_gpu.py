@@ -5,24 +5,29 @@ Owns that memory, the baseline and how each is launched. What is launched, and w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.api.plan import Plan
 from tilewright.arch import ArchSpec
 from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.declare import Config
-from tilewright.errors import InvalidProblem
+from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.facts.roofline import card_of_device
 from tilewright.lab.gpu_environment import device_clocks, gpu_environment
 from tilewright.lab.ladder import require_memory
 from tilewright.lab.measuring import Effort
+from tilewright.lab.suite_calls import TorchCalls
+from tilewright.lab.suite_machine import Call, Launched
 from tilewright.measure import Arm, Baseline, CudaTimer, Samples, measure
 from tilewright.measure.baseline import BASELINE, check_problem, prove_ieee, prove_tf32, told
-from tilewright.measure.modes import COLD
+from tilewright.measure.modes import COLD, GRAPH
 from tilewright.measure.ring import Addresses, OperandRing, slots_for
+from tilewright.measure.timer import Batch, Timer
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 from tilewright.run.cuda import CudaBackend
 from tilewright.tune.screen import Screened, screen
@@ -59,12 +64,20 @@ def _aligned(size_bytes: int) -> int:
 
 
 class GpuSuite:
-    """A GPU and the baseline that this machine has, for these problems. See `suite_bench.SuiteMachine`."""
+    """A GPU and the baseline that this machine has, for these problems. See `suite_bench.SuiteMachine`.
+
+    `calls` are for library calls; with them the baseline is torch's product, called in the same way.
+    """
 
     def __init__(
-        self, gpu: CudaBackend, baseline: Baseline | None, problems: Sequence[Problem], cache: str = COLD
+        self,
+        gpu: CudaBackend,
+        baseline: Baseline | None,
+        problems: Sequence[Problem],
+        cache: str = COLD,
+        calls: TorchCalls | None = None,
     ) -> None:
-        self._gpu, self._baseline, self._cache = gpu, baseline, cache
+        self._gpu, self._baseline, self._cache, self._calls = gpu, baseline, cache, calls
         self._clocks = device_clocks(gpu)
         self._timer = CudaTimer(gpu.stream)
         self._kernels = Kernels(gpu, lambda source: compile_cubin(source, gpu.arch), gpu.sm_count)
@@ -115,28 +128,34 @@ class GpuSuite:
             return False
         return True
 
-    def complaint(self, problem: Problem, config: Config | None) -> str:
+    def complaint(self, problem: Problem, launched: Launched | None) -> str:
         """See `SuiteMachine`. The first time that float32 or TF32 is multiplied, the baseline is proved to do so."""
-        ring = OperandRing(problem, self._gpu, sets=self._sets(problem)[:1])
-        arm = self._baseline_arm(ring) if config is None else self._arm("checked", ring, config)
-        placed = self._placed(problem)
         if self._uniform:
             self.open(problem)
-        with self._gpu.current():
-            if config is None:
+        with self._current(problem):
+            ring = OperandRing(problem, self._gpu, sets=self._sets(problem)[:1])
+            arm = self._baseline_arm(ring) if launched is None else self._arm("checked", ring, launched)
+            placed = self._placed(problem)
+            if launched is None:
                 self._prove(problem.dtype)
             return self._check.complaint(problem, placed, lambda: arm.launch(0, self._gpu.stream))
 
-    def screen(self, problem: Problem, config: Config, best_us: float | None) -> Screened:
+    def plan(self, problem: Problem, call: Call) -> Plan:
         """See `SuiteMachine`."""
-        ring = self._ring(problem)
-        return screen(self._arm("screened", ring, config), self._timer, slots=ring.slots, best_us=best_us)
+        with self._current(problem):
+            return self._require_calls().plan(call, problem, self._sets(problem)[0])
 
-    def time(self, problem: Problem, arms: Mapping[str, Config], effort: Effort, *, with_baseline: bool) -> Samples:
+    def screen(self, problem: Problem, config: Config, best_us: float | None, launch: str) -> Screened:
         """See `SuiteMachine`."""
         ring = self._ring(problem)
-        made = [self._arm(label, ring, config) for label, config in arms.items()]
-        with self._gpu.current():
+        timer = _GraphTimer(self._timer) if launch == GRAPH else self._timer
+        return screen(self._arm("screened", ring, config), timer, slots=ring.slots, best_us=best_us)
+
+    def time(self, problem: Problem, arms: Mapping[str, Launched], effort: Effort, *, with_baseline: bool) -> Samples:
+        """See `SuiteMachine`."""
+        ring = self._ring(problem)
+        with self._current(problem):
+            made = [self._arm(label, ring, launched) for label, launched in arms.items()]
             return measure(
                 [*made, *([self._baseline_arm(ring)] if with_baseline else [])],
                 self._timer,
@@ -147,6 +166,7 @@ class GpuSuite:
                 baseline=BASELINE if with_baseline else None,
                 read_clocks=self._clocks.read,
                 mode=effort.mode,
+                launch=effort.launch,
             )
 
     def environment(self) -> dict[str, Any]:
@@ -179,10 +199,27 @@ class GpuSuite:
             self._uniform = True
         return OperandRing(problem, self._gpu, self._cache, sets=sets)
 
-    def _arm(self, label: str, ring: OperandRing, config: Config) -> Arm:
-        return ring.config_arm(label, config, self.binary(config, ring.problem))
+    @contextlib.contextmanager
+    def _current(self, problem: Problem) -> Iterator[None]:
+        """The GPU's context; for calls the stream and the precision that they are made under, too."""
+        calling = contextlib.nullcontext() if self._calls is None else self._calls.current(problem, self._gpu.stream)
+        with self._gpu.current(), calling:
+            yield
+
+    def _require_calls(self) -> TorchCalls:
+        if self._calls is None:
+            raise InvalidInput("a library call: needs torch's tensors; open the suite with them")
+        return self._calls
+
+    def _arm(self, label: str, ring: OperandRing, launched: Launched) -> Arm:
+        problem = ring.problem
+        if isinstance(launched, Call):
+            return self._require_calls().arm(label, launched, problem, self._sets(problem)[: ring.slots])
+        return ring.config_arm(label, launched, self.binary(launched, problem))
 
     def _baseline_arm(self, ring: OperandRing) -> Arm:
+        if self._calls is not None:
+            return self._calls.baseline_arm(ring.problem, self._sets(ring.problem)[: ring.slots])
         assert self._baseline is not None
         return ring.baseline_arm(BASELINE, self._baseline)
 
@@ -191,3 +228,15 @@ class GpuSuite:
         if prove is not None and dtype not in self._proved and self._baseline is not None:
             prove(self._baseline, self._gpu, self._gpu.stream)
             self._proved.add(dtype)
+
+
+class _GraphTimer:
+    """A timer that captures every batch into a graph first, and times its replay."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self.now_s, self.idle, self.capture = timer.now_s, timer.idle, timer.capture
+
+    def time_us(self, batches: Sequence[Batch], during: Callable[[], None]) -> list[float]:
+        """See `Timer`."""
+        return self._timer.time_us([self._timer.capture(batch) for batch in batches], during)

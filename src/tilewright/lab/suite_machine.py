@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tilewright.api.plan import Plan
 from tilewright.arch import ArchSpec
 from tilewright.compile.binary import Binary
 from tilewright.declare import Config
@@ -12,6 +14,17 @@ from tilewright.lab.measuring import Effort
 from tilewright.measure import Samples
 from tilewright.problem import Problem
 from tilewright.tune.screen import Screened
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`tilewright.matmul(a, b, out=out, kernels=kernels)` on torch tensors: what a user gets."""
+
+    kernels: str
+
+
+Launched = Config | Call
+"""What an arm launches: our kernel alone, or the library call."""
 
 
 class SuiteMachine(Protocol):
@@ -34,19 +47,23 @@ class SuiteMachine(Protocol):
         """Place the problem's operands, for all further calls about it. Raises InvalidProblem where they don't fit."""
         ...
 
-    def complaint(self, problem: Problem, config: Config | None) -> str:
-        """What is wrong with the product of `config`, or for None of the baseline, in words; empty where nothing is."""
+    def complaint(self, problem: Problem, launched: Launched | None) -> str:
+        """What is wrong with the product, or for None with the baseline's, in words; empty where nothing is."""
         ...
 
     def has_baseline(self, problem: Problem) -> bool:
         """Whether there is a baseline that multiplies such elements."""
         ...
 
-    def screen(self, problem: Problem, config: Config, best_us: float | None) -> Screened:
-        """A quick time. See `tune.screen`."""
+    def plan(self, problem: Problem, call: Call) -> Plan:
+        """What the library call will do with the problem."""
         ...
 
-    def time(self, problem: Problem, arms: Mapping[str, Config], effort: Effort, *, with_baseline: bool) -> Samples:
+    def screen(self, problem: Problem, config: Config, best_us: float | None, launch: str) -> Screened:
+        """A quick time in that launch mode. See `tune.screen`."""
+        ...
+
+    def time(self, problem: Problem, arms: Mapping[str, Launched], effort: Effort, *, with_baseline: bool) -> Samples:
         """Time the arms, by label, and the baseline in the same rounds."""
         ...
 

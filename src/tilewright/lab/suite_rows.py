@@ -14,8 +14,8 @@ from tilewright.errors import LaunchFailed, TilewrightError
 from tilewright.facts.static import bare_row, problem_fields, static_row
 from tilewright.lab.candidate import Candidate
 from tilewright.lab.ladder import failed
-from tilewright.lab.suite_machine import SuiteMachine
-from tilewright.measure import Samples, twin_name
+from tilewright.lab.suite_machine import Call, SuiteMachine
+from tilewright.measure import Samples, control_name
 from tilewright.measure.baseline import BASELINE
 from tilewright.record import Ratio, Row
 from tilewright.select import Choice
@@ -24,7 +24,19 @@ from tilewright.suite import Shape
 CHOSEN, OWN, BEST = "chosen", "own", "best"
 """Arms: what the library runs; our kernel where that is another's; the fastest candidate where it is another one."""
 KEPT = (
-    *("rung", "problem", "arm", "config", "verified", "verdict", "failure", "time_us", "samples_us", "outcome"),
+    *(
+        "rung",
+        "problem",
+        "arm",
+        "config",
+        "verified",
+        "verdict",
+        "failure",
+        "time_us",
+        "samples_us",
+        "launch",
+        "outcome",
+    ),
     *("registers", "spill_bytes", "ctas_per_sm", "shape_class", "floor_us"),
 )
 EXACT = "every element exact on integers"
@@ -76,6 +88,15 @@ class Entry:
             failed(row, error)
         return self.marked(row, arm or str(Candidate(config)))
 
+    def called_row(self, call: Call, machine: SuiteMachine) -> Row:
+        """The row of the library call, verified at this size: its kernel or the framework's product."""
+        problem, plan = self.shape.problem, machine.plan(self.shape.problem, call)
+        choice = plan.parts[0].choice
+        row = Row(rung=BASELINE, problem=problem_fields(problem)) if plan.library else bare_row(choice.config, problem)
+        row.backend, row.summary, row.expected_us = "cuda", str(plan), choice.expected_us
+        _judge(row, machine.complaint(problem, call))
+        return self.marked(row, CHOSEN)
+
     def baseline_row(self, machine: SuiteMachine) -> Row | None:
         """The baseline's row, verified; None where there is none for such elements."""
         problem = self.shape.problem
@@ -86,10 +107,10 @@ class Entry:
         return self.marked(row, BASELINE)
 
     def library_row(self, samples: Samples) -> Row:
-        """The framework's own product as what was chosen: the baseline's twin."""
+        """The framework's own product as what was chosen: the baseline's A/A control."""
         assert self.choice is not None
-        twin = twin_name(BASELINE)
-        ratio = samples.ratio(twin, BASELINE)
+        control = control_name(BASELINE)
+        ratio = samples.ratio(control, BASELINE)
         row = Row(
             rung=BASELINE,
             problem=problem_fields(self.shape.problem),
@@ -97,8 +118,9 @@ class Entry:
             summary=f"the framework's own product: {self.choice.library}",
             verified=True,
             verdict=EXACT,
-            time_us=samples.median_us(twin),
+            time_us=samples.median_us(control),
             ratio_to_baseline=Ratio(ratio.low, ratio.median, ratio.high),
+            launch=samples.launch,
         )
         return self.marked(row, CHOSEN)
 
@@ -121,7 +143,8 @@ def told(samples: Samples) -> dict[str, Any]:
         "rejected_rounds": samples.rejected_rounds,
         "stop": samples.stop,
         "warm": samples.warm,
-        "in_graphs": samples.in_graphs,
+        "mode": samples.mode,
+        "launch": samples.launch,
         "buffer_sets": samples.slots,
         "aa_floor": samples.aa_floor,
         "median_sm_mhz": samples.median_sm_mhz,

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.lab.suite_rows import BEST, CHOSEN, OWN
+from tilewright.measure.baseline import BASELINE
+from tilewright.measure.modes import GRAPH
 from tilewright.record import Record, Row
 
 WORST = 10
@@ -35,6 +37,20 @@ class ClassMean:
 def chosen_rows(record: Record) -> list[Row]:
     """Each shape's row of what was chosen."""
     return [row for row in record.rows if row.arm == CHOSEN]
+
+
+def how_launched(record: Record) -> str:
+    """Whether calls were timed, and how launches were queued, in words to follow others; of an older record nothing."""
+    about = record.about or {}
+    words = ["called"] if about.get("call") else []
+    if "launch" in about:
+        words.append("in graphs" if about["launch"] == GRAPH else "on a stream")
+    return "".join(f", {word}" for word in words)
+
+
+def baseline_rows(record: Record) -> list[Row]:
+    """Each shape's row of the baseline."""
+    return [row for row in record.rows if row.arm == BASELINE]
 
 
 def best_rows(record: Record) -> list[Row]:

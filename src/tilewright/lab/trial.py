@@ -116,7 +116,7 @@ class Bench(Protocol):
         ...
 
     def time(self, problem: Problem, arms: Mapping[str, Candidate], effort: Effort) -> Samples:
-        """Time the arms and the baseline, if it is sound, in the same rounds; the first arm has a twin."""
+        """Time the arms and the baseline, if it is sound, in the same rounds; the first arm has an A/A control."""
         ...
 
     def peak_tflops(self, samples: Samples) -> float | None:

@@ -81,7 +81,7 @@ def _verdict(result: TuneResult, trial: Trial) -> str:
 def _fill_measured(row: Row, finalist: Finalist, samples: Samples) -> None:
     row.time_us = finalist.time.median
     row.samples_us = [round(time, 3) for time in samples.times_us[finalist.label]]
-    row.inner = samples.inner[finalist.label]
+    row.inner, row.launch = samples.inner[finalist.label], samples.launch
     row.ratio_to_reference = _ratio(finalist.ratio_to_fastest)
     if finalist.ratio_to_baseline is not None:
         row.ratio_to_baseline = _ratio(finalist.ratio_to_baseline)
@@ -97,6 +97,7 @@ def _baseline_row(result: TuneResult, samples: Samples) -> Row:
         time_us=time_us,
         samples_us=[round(time, 3) for time in samples.times_us[BASELINE]],
         inner=samples.inner[BASELINE],
+        launch=samples.launch,
         tflops=result.space.problem.flops / time_us / 1e6,
     )
 

@@ -6,9 +6,9 @@ The protocol is in `rounds` and `schedule`, the device's clock in `timer`, the w
 
 from tilewright.measure.baseline import Baseline, find_baseline, prove_ieee
 from tilewright.measure.clocks import ClockReading, Clocks, open_clocks
-from tilewright.measure.modes import CACHES, MODES
+from tilewright.measure.modes import CACHES, LAUNCHES, MODES
 from tilewright.measure.rounds import measure
-from tilewright.measure.samples import Samples, twin_name
+from tilewright.measure.samples import Samples, control_name
 from tilewright.measure.schedule import Arm
 from tilewright.measure.stats import Interval, median_interval, paired_ratio
 from tilewright.measure.timer import CudaTimer, Timer
@@ -16,6 +16,7 @@ from tilewright.measure.verdict import Outcome, judge
 
 __all__ = [
     "CACHES",
+    "LAUNCHES",
     "MODES",
     "Arm",
     "Baseline",
@@ -26,6 +27,7 @@ __all__ = [
     "Outcome",
     "Samples",
     "Timer",
+    "control_name",
     "find_baseline",
     "judge",
     "measure",
@@ -33,5 +35,4 @@ __all__ = [
     "open_clocks",
     "paired_ratio",
     "prove_ieee",
-    "twin_name",
 ]

@@ -23,13 +23,18 @@ VIEWED_AS = {"float32": "<f4", "tfloat32": "<f4", "float16": "<f2", "bfloat16": 
 
 def open_torch() -> TorchBaseline:
     """PyTorch's cuBLAS. Raises Missing where torch is absent or sees no GPU."""
+    return TorchBaseline(torch_with_gpu())
+
+
+def torch_with_gpu() -> Any:
+    """The module. Raises Missing where it is absent or sees no GPU."""
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         raise Missing(f"torch: {str(error).splitlines()[0]}") from error
     if not torch.cuda.is_available():
         raise Missing("torch: is installed and sees no CUDA device")
-    return TorchBaseline(torch)
+    return torch
 
 
 class TorchBaseline:
@@ -63,21 +68,23 @@ class TorchBaseline:
     ) -> tuple[Any, Callable[[], Any]]:
         check_problem(problem, tuple(VIEWED_AS))
         torch = self._torch
-        a, b, d = (self._view(problem, x, addr) for x, addr in (("a", a_addr), ("b", b_addr), ("d", d_addr)))
-        c = self._view(problem, "c", c_addr) if problem.reads_c else d
+        a, b, d = (tensor_at(torch, problem, x, addr) for x, addr in (("a", a_addr), ("b", b_addr), ("d", d_addr)))
+        c = tensor_at(torch, problem, "c", c_addr) if problem.reads_c else d
         product, fused = (torch.mm, torch.addmm) if problem.batch == 1 else (torch.bmm, torch.baddbmm)
         stream = torch.cuda.ExternalStream(stream_handle)
         if problem.alpha == 1.0 and not problem.reads_c:
             return stream, lambda: product(a, b, out=d)
         return stream, lambda: fused(c, a, b, beta=problem.beta, alpha=problem.alpha, out=d)
 
-    def _view(self, problem: Problem, operand: str, address: int) -> Any:
-        interface = array_interface(problem, operand, address)
-        tensor = self._torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
-        if tensor.data_ptr() != address:
-            raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
-        element = problem.storage_dtype(operand)
-        return tensor if element == "float32" else tensor.view(getattr(self._torch, element))
+
+def tensor_at(torch: Any, problem: Problem, operand: str, address: int) -> Any:
+    """The operand as a tensor on our own memory. Raises InvalidProblem where that is not on torch's current device."""
+    interface = array_interface(problem, operand, address)
+    tensor = torch.as_tensor(SimpleNamespace(__cuda_array_interface__=interface), device="cuda")
+    if tensor.data_ptr() != address:
+        raise InvalidProblem(f"operand {operand} at {address:#x}: not on torch's current device; make it current")
+    element = problem.storage_dtype(operand)
+    return tensor if element == "float32" else tensor.view(getattr(torch, element))
 
 
 def array_interface(problem: Problem, operand: str, address: int) -> dict[str, Any]:

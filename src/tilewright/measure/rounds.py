@@ -1,6 +1,6 @@
 """The measuring protocol: warm up, then rounds in which every arm runs once, until enough is known.
 
-Owns which rounds count, the baseline's twin and the end; keeps every raw sample. It times through a `Timer` and knows
+Owns which rounds count, the A/A control and the end; keeps every raw sample. It times through a `Timer` and knows
 no GPU, no kernel and no problem, and it gives no verdict.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from tilewright.errors import InvalidInput, UnknownName
 from tilewright.measure.clocks import ClockReading
-from tilewright.measure.modes import STEADY, check_mode
-from tilewright.measure.samples import Samples, twin_name
+from tilewright.measure.modes import STEADY, launch_of
+from tilewright.measure.samples import Samples, control_name
 from tilewright.measure.schedule import Arm, ReadClocks, Schedule
 from tilewright.measure.stopping import enough, is_look, is_throttled
 from tilewright.measure.timer import Timer
@@ -32,20 +32,22 @@ def measure(
     baseline: str | None = None,
     read_clocks: ReadClocks | None = None,
     mode: str = STEADY,
+    launch: str | None = None,
     warm_window_s: float = 0.5,
 ) -> Samples:
     """Warm up, then sample in rounds until the intervals are narrow, or rounds or budget end.
 
     `budget_s` is host seconds for everything; the warm-up takes at most half. `slots` is how many buffer sets
-    the arms have in common; each launch gets the next. Where a `baseline` is named it runs twice a round, the second
-    time as its own twin, and what is to be narrow are the ratios to it; otherwise the medians. Raises InvalidInput for
-    arguments no measurement can follow and for times that aren't positive numbers.
+    the arms have in common; each launch gets the next. `launch` is how they are queued; see `modes.launch_of`. Where a
+    `baseline` is named it runs twice a round, the second time as the A/A control, and what is to be narrow are the
+    ratios to it; otherwise the medians. Raises InvalidInput for arguments no measurement can follow and for times that
+    aren't positive numbers, LaunchFailed where an arm cannot be captured into a graph that was asked for.
     """
     _check(arms, rounds, budget_s, slots, baseline)
-    check_mode(mode)
-    twin = None if baseline is None else twin_name(baseline)
-    arms = [*arms, *(Arm(twin, arm.launch) for arm in arms if twin is not None and arm.name == baseline)]
-    schedule = Schedule(arms, timer, slots, random.Random(seed), read_clocks or (lambda: None), mode)
+    launch = launch_of(launch, mode)
+    control = None if baseline is None else control_name(baseline)
+    arms = [*arms, *(Arm(control, arm.launch) for arm in arms if control is not None and arm.name == baseline)]
+    schedule = Schedule(arms, timer, slots, random.Random(seed), read_clocks or (lambda: None), mode, launch)
     end_s = timer.now_s() + budget_s
     warm = warm_up(schedule, min(warm_window_s, budget_s / 10.0), timer.now_s() + budget_s / 2.0)
     kept, rejected, stop = _Kept(arms), 0, ""
@@ -55,7 +57,7 @@ def measure(
             rejected += 1
         else:
             kept.add(times_us, schedule.reading)
-            stop = enough(kept.times_us, baseline, twin) if is_look(kept.rounds) else ""
+            stop = enough(kept.times_us, baseline, control) if is_look(kept.rounds) else ""
         stop = stop or ("rounds" if kept.rounds >= rounds else "budget" if timer.now_s() >= end_s else "")
         if is_throttled(rejected, kept.rounds, over=bool(stop)):
             stop = "throttled"
@@ -70,10 +72,9 @@ def measure(
         warm=warm,
         rejected_rounds=rejected,
         mode=mode,
+        launch=launch,
         baseline=baseline,
         host_us=schedule.median_host_us(),
-        in_graphs=schedule.in_graphs,
-        no_graph=schedule.no_graph,
         idle_s=statistics.median(schedule.idle_s) if schedule.idle_s else 0.0,
     )
 
@@ -111,5 +112,7 @@ def _check(arms: Sequence[Arm], rounds: int, budget_s: float, slots: int, baseli
         raise UnknownName(f"baseline {baseline!r}: is not an arm; there are {', '.join(names)}")
     if len(names) == 1:
         raise InvalidInput(f"baseline {baseline!r}: is the only arm; add one to compare with it")
-    if twin_name(baseline) in names:
-        raise InvalidInput(f"arm {twin_name(baseline)!r}: is the name of the baseline's twin; call it otherwise")
+    if control_name(baseline) in names:
+        raise InvalidInput(
+            f"arm {control_name(baseline)!r}: is the name of the baseline's A/A control; call it otherwise"
+        )

@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 
 from tilewright.errors import UnknownName
 from tilewright.measure.clocks import ClockReading
-from tilewright.measure.modes import STEADY
+from tilewright.measure.modes import STEADY, STREAM
 from tilewright.measure.stats import Interval, median_interval, paired_ratio
 
 
-def twin_name(baseline: str) -> str:
+def control_name(baseline: str) -> str:
     """The name of the arm that is the baseline a second time."""
-    return f"{baseline} (twin)"
+    return f"{baseline} (A/A control)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """The raw result: one time a round for every arm, and how it was taken.
 
-    `times_us[arm][round]` is the mean of `inner[arm]` back-to-back launches, replayed from a CUDA graph if
-    `in_graphs`; `no_graph` says why not where that was wanted. `order` and `clocks` have one entry a round. `stop` is
-    'precision', 'floor', 'rounds', 'budget' or 'throttled'; `warm` whether the warm-up settled before its bound;
-    `rejected_rounds` how many rounds fell to thermal or hardware slowdown, whole. `host_us` is the host's median time
-    for one launch call, `idle_s` the median gap before a round.
+    `times_us[arm][round]` is the mean of `inner[arm]` back-to-back launches, queued as `launch` says: one by one on a
+    stream, or from CUDA graphs. `order` and `clocks` have one entry a round. `stop` is 'precision', 'floor', 'rounds',
+    'budget' or 'throttled'; `warm` whether the warm-up settled before its bound; `rejected_rounds` how many rounds fell
+    to thermal or hardware slowdown, whole. `host_us` is the host's median time for one launch call outside of graphs,
+    `idle_s` the median gap before a round.
     """
 
     times_us: Mapping[str, tuple[float, ...]]
@@ -41,10 +41,9 @@ class Samples:
     warm: bool
     rejected_rounds: int
     mode: str = STEADY
+    launch: str = STREAM
     baseline: str | None = None
     host_us: Mapping[str, float] = field(default_factory=dict)
-    in_graphs: bool = False
-    no_graph: str = ""
     idle_s: float = 0.0
 
     @property
@@ -69,10 +68,10 @@ class Samples:
 
     @property
     def aa(self) -> Interval | None:
-        """The baseline's time over its twin's, where there is a baseline and a round: what equal arms look like."""
+        """The baseline's time over its A/A control's, where there are both: what equal arms look like."""
         if self.baseline is None or not self.rounds:
             return None
-        return self.ratio(twin_name(self.baseline), self.baseline)
+        return self.ratio(control_name(self.baseline), self.baseline)
 
     @property
     def aa_floor(self) -> float | None:

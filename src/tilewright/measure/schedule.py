@@ -9,26 +9,24 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.errors import LaunchFailed
 from tilewright.measure.clocks import ClockReading
-from tilewright.measure.modes import BURST, STEADY, SUSTAINED
+from tilewright.measure.modes import BURST, GRAPH, STEADY, STREAM, SUSTAINED
 from tilewright.measure.stats import check_times
-from tilewright.measure.timer import Batch, Repeated, Timer
+from tilewright.measure.timer import Batch, Replays, Timer
 
 SAMPLE_US = 1000.0
 SUSTAINED_SAMPLE_US = 500_000.0
-"""As long as an arm runs alone in the sustained mode, from graphs: the host has little to queue."""
+"""As long as an arm runs alone in the sustained mode."""
 MAX_LAUNCHES_PER_ROUND = 768
 """Below the about 1000 launches a CUDA stream holds before queueing one more waits for the GPU."""
-SHORT_US = 20.0
-"""A launch shorter than this is replayed in a graph: the host needs about as long to queue it."""
-MAX_REPLAY_US = 50_000.0
-MAX_REPLAY_LAUNCHES = 256
-"""Of one graph; a sample of more replays it again. A stream that holds this replay and the next has room for both."""
+MAX_GRAPH_LAUNCHES = 256
+"""A sample of more is of several graphs: a long one would not be queued before the device comes to it."""
+ROUNDS_BEFORE_GRAPHS = 3
+"""On the stream, for the times that graphs are sized by and the host's time for a launch."""
 BURST_IDLE_S = 0.1
 
 ReadClocks = Callable[[], ClockReading | None]
@@ -44,10 +42,10 @@ class Arm:
 
 @dataclass(slots=True)
 class Schedule:
-    """Runs rounds of `arms` on `timer`. Once some arm is short, all arms of all rounds are replayed in graphs, or none.
+    """Runs rounds of `arms` on `timer`, their launches queued as `launch` says; from graphs once `fit` has made them.
 
-    `inner` is launches a sample, `host_us` the host's microseconds for each launch call, by arm and batch; `no_graph`
-    says why graphs that were wanted are not used.
+    `inner` is launches a sample, `host_us` the host's microseconds for each launch call outside of graphs, by arm and
+    batch since `inner` was chosen.
     """
 
     arms: Sequence[Arm]
@@ -56,10 +54,10 @@ class Schedule:
     rng: random.Random
     read_clocks: ReadClocks
     mode: str = STEADY
+    launch: str = STREAM
     inner: dict[str, int] = field(default_factory=dict)
     host_us: dict[str, list[float]] = field(default_factory=dict)
     idle_s: list[float] = field(default_factory=list)
-    no_graph: str = ""
     reading: ClockReading | None = None
     _replays: dict[str, Batch] = field(default_factory=dict)
     _launched: int = 0
@@ -68,11 +66,6 @@ class Schedule:
     def __post_init__(self) -> None:
         self.inner = {arm.name: 1 for arm in self.arms}
         self.host_us = {arm.name: [] for arm in self.arms}
-
-    @property
-    def in_graphs(self) -> bool:
-        """Whether a sample is the replay of a graph."""
-        return bool(self._replays)
 
     def run(self) -> dict[str, float]:
         """One round: microseconds a launch by arm, in the order they ran. `reading` is the clock's during it."""
@@ -88,47 +81,44 @@ class Schedule:
         return {arm.name: total / self.inner[arm.name] for arm, total in zip(shuffled, totals_us, strict=True)}
 
     def fit(self, medians_us: Mapping[str, float]) -> None:
-        """Choose launches a sample, and graphs or none, for arms of these times. Graphs once chosen stay."""
-        if self.in_graphs:
+        """Choose launches a sample for arms of these times, and capture them where graphs are asked for, once.
+
+        Raises LaunchFailed where an arm cannot be captured.
+        """
+        if self._replays:
             return
         most = max(1, MAX_LAUNCHES_PER_ROUND // len(self.arms))
         self.inner = {name: min(most, max(1, math.ceil(SAMPLE_US / us))) for name, us in medians_us.items()}
-        if self.mode == SUSTAINED:
-            self._capture(medians_us, SUSTAINED_SAMPLE_US, 2.0 * SUSTAINED_SAMPLE_US)
-            if not self.in_graphs:
-                raise LaunchFailed(
-                    f"mode {SUSTAINED}: needs graphs of {SUSTAINED_SAMPLE_US / 1e6:g} s: {self.no_graph}"
-                )
-        elif min(medians_us.values()) < SHORT_US and not self.no_graph:
-            self._capture(medians_us, SAMPLE_US, MAX_REPLAY_US)
+        self.host_us = {arm.name: [] for arm in self.arms}
+        if self.launch == GRAPH:
+            seen = [self.run() for _ in range(ROUNDS_BEFORE_GRAPHS)]
+            self._capture({arm.name: statistics.median(times[arm.name] for times in seen) for arm in self.arms})
 
     def median_host_us(self) -> dict[str, float]:
         """The host's median time for one launch call of each arm, outside of graphs."""
         return {name: statistics.median(each) for name, each in self.host_us.items() if each}
 
-    def _capture(self, medians_us: Mapping[str, float], sample_us: float, most_us: float) -> None:
-        """Capture each arm once, over whole passes of the ring, so that any order of replays rotates like launches."""
-        passes = {name: math.ceil(sample_us / us / self.slots) for name, us in medians_us.items()}
-        slowest = max(passes, key=lambda name: passes[name] * medians_us[name])
-        longest_us = passes[slowest] * self.slots * medians_us[slowest]
-        if longest_us > most_us:
-            self.no_graph = f"{slowest} over {self.slots} buffer sets would take {longest_us / 1000.0:.0f} ms a replay"
-            return
-        plain = self.inner
-        self._launched = 0
-        try:
-            self._replays = {arm.name: self._replay(arm, passes[arm.name]) for arm in self.arms}
-            self.run()
-        except LaunchFailed as error:
-            self._replays, self.inner, self.no_graph = {}, plain, str(error)
+    def _capture(self, times_us: Mapping[str, float]) -> None:
+        """Capture equally many launches of every arm, whole passes over the ring.
 
-    def _replay(self, arm: Arm, passes: int) -> Batch:
-        """At least so many passes of the arm over the ring, from one graph or, where they are many, one repeated."""
-        repeats = math.ceil(passes / max(1, MAX_REPLAY_LAUNCHES // self.slots))
-        launches = math.ceil(passes / repeats) * self.slots
-        self.inner = {**self.inner, arm.name: launches * repeats}
-        replay = self.timer.capture(self._queueing(arm, launches))
-        return replay if repeats == 1 else Repeated(replay, repeats)
+        So the graphs of any two arms differ in what they launch alone, and any order of them rotates like launches.
+        They last as long as a sample of the fastest arm, in the sustained mode of the slowest.
+        """
+        fastest_us, slowest_us = min(times_us.values()), max(times_us.values())
+        lasts_us, sample_us = fastest_us, SAMPLE_US
+        if self.mode == SUSTAINED:
+            lasts_us, sample_us = slowest_us, SUSTAINED_SAMPLE_US
+        wanted = math.ceil(sample_us / lasts_us / self.slots)
+        launches = self.slots * max(1, min(wanted, MAX_GRAPH_LAUNCHES // self.slots))
+        self._launched = 0
+        replays: dict[str, Batch] = {}
+        for arm in self.arms:
+            graphs = [self.timer.capture(self._queueing(arm, count)) for count in _shares(launches)]
+            repeats = math.ceil(sample_us / (launches * times_us[arm.name]))
+            replays[arm.name] = Replays(graphs * repeats)
+            self.inner[arm.name] = launches * repeats
+        self._replays = replays
+        self.run()
 
     def _queueing(self, arm: Arm, launches: int) -> Batch:
         def queue(stream: Any) -> None:
@@ -155,3 +145,9 @@ class Schedule:
 
     def _read(self) -> None:
         self.reading = self.read_clocks()
+
+
+def _shares(launches: int) -> Iterator[int]:
+    """The launches of each graph: as few graphs as may be, as equal as can be."""
+    graphs = math.ceil(launches / MAX_GRAPH_LAUNCHES)
+    return (launches * (i + 1) // graphs - launches * i // graphs for i in range(graphs))

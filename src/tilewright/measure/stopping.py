@@ -22,20 +22,20 @@ def is_look(rounds: int) -> bool:
     return rest == 0 and doublings > 0 and doublings & (doublings - 1) == 0
 
 
-def enough(times_us: Mapping[str, Sequence[float]], baseline: str | None, twin: str | None) -> str:
+def enough(times_us: Mapping[str, Sequence[float]], baseline: str | None, control: str | None) -> str:
     """'precision' or 'floor' where every interval is narrow enough, else ''.
 
-    Narrow enough is 0.25% on either side, or what the baseline and its twin are apart, where that is certain and more:
-    arms cannot be told apart better than two runs of the same arm.
+    Narrow enough is 0.25% on either side, or what the baseline and its A/A control are apart, where that is certain
+    and more: arms cannot be told apart better than two runs of the same arm.
     """
-    if baseline is None or twin is None:
+    if baseline is None or control is None:
         widths = [median_interval(times).half_width for times in times_us.values()]
         return "precision" if max(widths) <= PRECISION else ""
     ratios = {name: paired_ratio(times_us[baseline], times) for name, times in times_us.items() if name != baseline}
     widest = max(ratio.half_width for ratio in ratios.values())
     if widest <= PRECISION:
         return "precision"
-    return "floor" if widest <= ratios[twin].distance_from_one else ""
+    return "floor" if widest <= ratios[control].distance_from_one else ""
 
 
 def is_throttled(rejected: int, kept: int, *, over: bool) -> bool:

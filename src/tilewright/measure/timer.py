@@ -28,16 +28,15 @@ MAX_TRIES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    """A batch of `count` times the same replay, each of which has to be queued before the device comes to it."""
+class Replays:
+    """A batch of graphs, each of which has to be queued before the device comes to it."""
 
-    replay: Batch
-    count: int
+    graphs: Sequence[Batch]
 
     def __call__(self, stream: Any) -> None:
         """Queue all of them."""
-        for _ in range(self.count):
-            self.replay(stream)
+        for graph in self.graphs:
+            graph(stream)
 
 
 class Timer(Protocol):
@@ -71,9 +70,9 @@ class CudaTimer:
     """CUDA events on one `cuda.core.Stream`. Its device is current while batches are called.
 
     Every call queues a spin kernel, then event, batch, event for each batch, and waits once. A batch counts
-    only if the device had not reached it when the host had queued all of it, or all of each replay where it is
-    `Repeated`; if one was late, the delay is doubled and the whole call repeated, so no figure holds time in which the
-    GPU waited for the host.
+    only if the device had not reached it when the host had queued all of it, or each graph of `Replays`; if one was
+    late, the delay is doubled and the whole call repeated, so no figure holds time in which the GPU waited for the
+    host.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -132,12 +131,12 @@ class CudaTimer:
 
     def _is_late(self, batch: Batch, start: Any) -> bool:
         """Queue the batch behind `start`. Whether the device came to a part of it that was not queued yet."""
-        if not isinstance(batch, Repeated):
+        if not isinstance(batch, Replays):
             batch(self._stream)
             return bool(start.is_done)
         late, reached = False, start
-        for _ in range(batch.count):
-            batch.replay(self._stream)
+        for graph in batch.graphs:
+            graph(self._stream)
             late |= bool(reached.is_done)
             reached = self._stream.record()
         return late

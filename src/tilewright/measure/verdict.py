@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.errors import InvalidInput
-from tilewright.measure.samples import Samples, twin_name
+from tilewright.measure.samples import Samples, control_name
 from tilewright.measure.stats import CONFIDENCE, Interval
 
 EQUIVALENCE = 0.005
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def judge(samples: Samples, arm: str, reference: str, *, equivalence: float = EQUIVALENCE) -> Outcome:
-    """Whether `arm` is faster than `reference`. A word must hold against the reference's twin as well, if it has one.
+    """Whether `arm` is faster than `reference`. A word must hold against its A/A control as well, if it has one.
 
     Equivalent: the whole interval of the ratio lies within 1 ± `equivalence`. Faster or slower: it doesn't, and lies
     wholly on one side of 1. Inconclusive: neither. Throttled: too many rounds fell to slowdowns. Invalid: one of the
@@ -47,14 +47,14 @@ def judge(samples: Samples, arm: str, reference: str, *, equivalence: float = EQ
 
 
 def _references(samples: Samples, reference: str) -> list[str]:
-    return [reference, *([twin_name(reference)] if reference == samples.baseline else [])]
+    return [reference, *([control_name(reference)] if reference == samples.baseline else [])]
 
 
 def _judged(ratio: Interval, ratios: list[Interval], equivalence: float) -> Outcome:
     words = {_word(each, equivalence) for each in ratios}
     spread = f"[{ratio.low:.4f}, {ratio.high:.4f}]"
     if len(words) > 1:
-        return Outcome("inconclusive", ratio, f"{spread}, and the reference's twin says otherwise")
+        return Outcome("inconclusive", ratio, f"{spread}, and the reference's A/A control says otherwise")
     (word,) = words
     reasons = {
         "equivalent": f"{spread} lies within 1 ± {equivalence:g}",

@@ -146,7 +146,7 @@ def taken(source: Source) -> Html:
     environment = source.record.environment
     measured = environment.get("measurement", {})
     words = [source.name, source.device, str(environment.get("date", "no date"))]
-    words += [str(measured[name]) for name in ("mode", "cache") if name in measured]
+    words += [str(measured[name]) for name in ("mode", "launch", "cache") if name in measured]
     if "rounds" in measured:
         words.append(f"{measured['rounds']} rounds, stopped by {measured.get('stop')}")
     if measured.get("aa_floor") is not None:

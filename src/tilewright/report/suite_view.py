@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.lab.render import percent
-from tilewright.lab.suite_summary import ClassMean, chosen_rows, class_means, worst
+from tilewright.lab.suite_summary import ClassMean, chosen_rows, class_means, how_launched, worst
 from tilewright.record import Row
 from tilewright.report.html import Html, tag
 from tilewright.report.parts import figure, folded, heading_of, sheet, short, sized, spread, taken, time
@@ -34,7 +34,7 @@ def suite_part(source: Source) -> Html:
     lowest = [_cells(row) for row in worst(record, SHOWN)]
     return tag(
         "article",
-        tag("h3", f"Suite {name}, {heading_of(source)}"),
+        tag("h3", f"Suite {name}{how_launched(record)}, {heading_of(source)}"),
         sheet(
             "Means by class",
             ("class", "shapes", "% of cuBLAS", "lowest", "floor, % of time", "regret"),

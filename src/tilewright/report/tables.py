@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tilewright.lab.ceilings_command import bytes_per_sm_clock, rate
 from tilewright.lab.outcomes import changed_settings, size_of
 from tilewright.lab.render import INSTRUCTIONS, duration, percent, share
-from tilewright.lab.suite_summary import best_rows, chosen_rows, means_of
-from tilewright.measure.modes import STEADY
+from tilewright.lab.suite_summary import best_rows, chosen_rows, how_launched, means_of
+from tilewright.measure.modes import GRAPH, STEADY, SUSTAINED
 from tilewright.record import Record, Row, compute_ceiling, tries_every
 
 PART_ROWS = 3
@@ -33,8 +33,10 @@ def ladder_table(record: Record, most: Row | None = None) -> str:
     most_tflops = None if most is None else most.tflops
     instruction = "" if most is None else INSTRUCTIONS[most.rung]
     measured = "" if most_tflops is None else f" % of measured {instruction} |"
-    mode = record.environment["measurement"].get("mode", STEADY)
-    title = size_of(record.rows[0]) + ("" if mode == STEADY else f", {mode}")
+    measurement = record.environment["measurement"]
+    mode = measurement.get("mode", STEADY)
+    replayed = measurement.get("launch") == GRAPH and mode != SUSTAINED
+    title = size_of(record.rows[0]) + ("" if mode == STEADY else f", {mode}") + (", in graphs" if replayed else "")
     lines = [
         f"| {title} | time | TFLOP/s | % of cuBLAS [95% interval] |"
         f"{' % of FP32 peak |' if of_peak else ''}{measured} × the rung below | registers | occupancy |",
@@ -109,26 +111,29 @@ def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
         "| suite | kernels | class | shapes | % of cuBLAS, geometric mean | lowest | floor, % of time | commit |",
         "|---|---|---|---:|---:|---:|---:|---|",
     ]
-    parts: dict[tuple[str, str], list[Record]] = {}
+    parts: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         about = record.about or {}
         if record.command == "bench":
             kernels = FASTEST if tries_every(record) else OWN_CHOICE if about.get("own") else CHOICE
-            parts.setdefault((about.get("suite", ""), kernels), []).append(record)
-    for suite, kernels in sorted(parts, key=lambda part: (part[0], KERNELS.index(part[1]))):
-        of = parts[suite, kernels]
+            parts.setdefault((about.get("suite", ""), kernels, how_launched(record)), []).append(record)
+    for suite, kernels, how in sorted(parts, key=lambda part: (part[0], KERNELS.index(part[1]), part[2])):
+        of = parts[suite, kernels, how]
         commits = ", ".join(dict.fromkeys(f"`{record.environment['commit']}`" for record in of))
         means = means_of(row for record in of for row in (best_rows if kernels == FASTEST else chosen_rows)(record))
         for mean in means[-1:] if brief else means:
             figures = (percent(mean.mean), percent(mean.lowest), percent(mean.of_floor))
-            lines.append(f"| {' | '.join((suite, kernels, mean.name, f'{mean.shapes}', *figures, commits))} |")
+            lines.append(f"| {' | '.join((suite, kernels + how, mean.name, f'{mean.shapes}', *figures, commits))} |")
     return "\n".join(lines)
 
 
 def suite_tables(records: Iterable[Record]) -> str:
     """Every record of a suite in which all candidates were tried."""
     suites = filter(tries_every, records)
-    return "\n\n".join(f"### {(record.about or {}).get('suite', '')}\n\n{suite_table(record)}" for record in suites)
+    return "\n\n".join(
+        f"### {(record.about or {}).get('suite', '')}{how_launched(record)}\n\n{suite_table(record)}"
+        for record in suites
+    )
 
 
 def ceilings_table(record: Record) -> str:

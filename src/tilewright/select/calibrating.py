@@ -25,7 +25,7 @@ from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
 from tilewright.select.model import Constants
 from tilewright.select.rates import Rates
-from tilewright.select.samples import Sample, card_of, problem_of, rates_of, samples_of
+from tilewright.select.samples import Sample, card_of, problem_of, rates_of, rows_of, samples_of
 
 SHARED = ("latency_us", "fill_us", "epilogue", "alone", "copy_ns")
 """The constants that a rung's configs have in common."""
@@ -39,10 +39,11 @@ MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 """How many configs are kept at most, what the last must gain in the mean, what a problem without one counts as."""
 
 
-def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
+def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | None = None) -> Calibration:
     """The calibration that records of one card give, by their names.
 
-    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself.
+    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself. Of the rows
+    those of one launch mode count; see `samples.rows_of`.
 
     Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
     """
@@ -50,14 +51,18 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
     rates = rates_of(card, list(records.values()))
     used = {name: record for name, record in records.items() if record.command != "bench" or tries_every(record)}
     every = list(used.values())
-    samples = list(samples_of(every, arch, rates.sm_count))
+    samples = list(samples_of(every, arch, rates.sm_count, launch))
     if not samples:
-        raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
+        which = "" if launch is None else f" of launch mode {launch}"
+        raise InvalidInput(
+            f"{', '.join(records)}: no verified and timed row{which} to learn from; pass records of `bench`"
+        )
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
-    with_library = {dtype: replace(found, library=_library(every, dtype)) for dtype, found in learned.items()}
+    with_library = {dtype: replace(found, library=_library(every, dtype, launch)) for dtype, found in learned.items()}
     commits = sorted({str(record.environment.get("commit")) for record in every})
-    about = {"records": list(used), "commits": commits, "seed": seed}
+    named = {} if launch is None else {"launch": launch}
+    about = {"records": list(used), "commits": commits, "seed": seed, **named}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
 
 
@@ -204,14 +209,14 @@ def regret(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float |
     return math.exp(statistics.fmean(logs)) if logs else None
 
 
-def _library(records: Iterable[Record], dtype: str) -> dict[str, float]:
+def _library(records: Iterable[Record], dtype: str, launch: str | None) -> dict[str, float]:
     """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1."""
     best: dict[Problem, Ratio] = {}
-    for record in records:
-        for row in record.rows if record.command == "bench" else ():
-            if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
-                problem = problem_of(row.problem)
-                best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
+    for record, row in rows_of(records, launch):
+        is_ours = record.command == "bench" and row.rung != BASELINE
+        if is_ours and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
+            problem = problem_of(row.problem)
+            best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
     classes: dict[str, list[Ratio]] = {}
     for problem, ratio in best.items():
         classes.setdefault(shape_class(problem), []).append(ratio)

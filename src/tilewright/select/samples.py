@@ -5,7 +5,7 @@ Owns which rows count. What is made of them is `calibrating`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,9 @@ from tilewright.arch import ArchSpec, get_arch
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidInput
 from tilewright.facts.roofline import CARDS, Card, card_of_device
+from tilewright.measure.modes import GRAPH
 from tilewright.problem import Problem
-from tilewright.record import Record, compute_ceiling, is_steady, tries_every
+from tilewright.record import Record, Row, compute_ceiling, is_steady, tries_every
 from tilewright.select.candidates import refusal
 from tilewright.select.model import Constants, predict
 from tilewright.select.rates import Rates, nominal_rates
@@ -83,21 +84,40 @@ def rates_of(card: Card, records: Sequence[Record]) -> Rates:
     )
 
 
-def samples_of(records: Iterable[Record], arch: ArchSpec, sm_count: int) -> Iterable[Sample]:
-    """Every verified row, timed in the steady mode, of a rung and config of today that may be chosen for its shape."""
-    for record in records:
-        for row in record.rows if record.command in COMMANDS and is_steady(record) else ():
-            rung = all_rungs().get(row.rung)
-            paired = tries_every(record) and row.arm in PAIRED_ARMS
-            if rung is None or row.time_us is None or not row.verified or row.config is None or paired:
-                continue
-            problem = problem_of(row.problem)
-            try:
-                config = rung_config(rung, row.config)
-            except InvalidInput:
-                continue
-            if refusal(config, problem, sm_count):
-                continue
-            traits = traits_of(config, arch, row.ctas_per_sm)
-            pieces = pieces_of(config, traits, problem, names_of(problem, sm_count))
-            yield Sample(problem, config, traits, pieces, row.time_us)
+def rows_of(records: Iterable[Record], launch: str | None = None) -> Iterator[tuple[Record, Row]]:
+    """Every row timed in the steady mode, with its record, of one launch mode: the one named.
+
+    Where none is named, of a shape that has rows from graphs those alone, and of any other shape all that there are,
+    those of records that don't say included.
+    """
+    rows = [
+        (record, row)
+        for record in records
+        if record.command in COMMANDS and is_steady(record)
+        for row in record.rows
+        if row.time_us is not None
+    ]
+    from_graphs = {problem_of(row.problem) for _, row in rows if row.launch == GRAPH}
+    for record, row in rows:
+        wanted = launch or (GRAPH if problem_of(row.problem) in from_graphs else row.launch)
+        if row.launch == wanted:
+            yield record, row
+
+
+def samples_of(records: Iterable[Record], arch: ArchSpec, sm_count: int, launch: str | None = None) -> Iterable[Sample]:
+    """Every verified one of `rows_of`, of a rung and config of today that may be chosen for its shape."""
+    for record, row in rows_of(records, launch):
+        rung = all_rungs().get(row.rung)
+        paired = tries_every(record) and row.arm in PAIRED_ARMS
+        if rung is None or row.time_us is None or not row.verified or row.config is None or paired:
+            continue
+        problem = problem_of(row.problem)
+        try:
+            config = rung_config(rung, row.config)
+        except InvalidInput:
+            continue
+        if refusal(config, problem, sm_count):
+            continue
+        traits = traits_of(config, arch, row.ctas_per_sm)
+        pieces = pieces_of(config, traits, problem, names_of(problem, sm_count))
+        yield Sample(problem, config, traits, pieces, row.time_us)
