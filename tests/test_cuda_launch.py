@@ -72,10 +72,18 @@ class Driver:
     """Records what a launch was given."""
 
     def __init__(self):
-        self.seen, self.moved = [], []
+        self.seen, self.moved, self.pushed = [], [], 0
 
     def cuCtxGetCurrent(self, pointer):
         pointer._obj.value = CONTEXT
+        return 0
+
+    def cuCtxPushCurrent_v2(self, context):
+        self.pushed += 1
+        return 0
+
+    def cuCtxPopCurrent_v2(self, pointer):
+        self.pushed -= 1
         return 0
 
     def cuLaunchKernelEx(self, config, function, pointers, extra):
@@ -101,6 +109,7 @@ def test_addresses_are_patched_and_the_rest_stays():
 
 def test_tensor_maps_are_encoded_at_the_first_launch_and_follow_their_operands(monkeypatch):
     def encode(tensor_map, address):
+        assert driver.pushed == 1, "the driver encodes only while a context is current"
         encoded = EncodedMap()
         encoded.words[0], encoded.words[1] = address, tensor_map
         return encoded

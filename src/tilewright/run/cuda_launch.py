@@ -94,7 +94,7 @@ class CudaLaunch:
         self._context = context
         self._current = ctypes.c_void_p()
         self._current_pointer = ctypes.byref(self._current)
-        self._maps = dict(maps or {})
+        self._maps, self._encoded = dict(maps or {}), False
         self._lock = threading.Lock()
         renew_in_children(self)
 
@@ -115,7 +115,7 @@ class CudaLaunch:
             if self._current.value == self._context and not status:
                 status = self._launch()
             else:
-                status = self._launch_in_context()
+                status = self._in_context(self._launch)
         if status:
             require(status)
 
@@ -123,16 +123,16 @@ class CudaLaunch:
         """Launch with the struct as it is. See `__call__`."""
         with self._lock:
             self._config.stream = stream
-            status = self._launch_in_context()
+            status = self._in_context(self._launch)
         require(status)
 
-    def _launch_in_context(self) -> int:
-        """Launch with the device's context current for the time of it."""
+    def _in_context(self, call: Callable[[], int]) -> int:
+        """The status of `call`, made with the device's context current for the time of it."""
         status = int(self._driver.cuCtxPushCurrent_v2(ctypes.c_void_p(self._context)))
         if status:
             return status
         try:
-            return int(self._launch())
+            return int(call())
         finally:
             self._driver.cuCtxPopCurrent_v2(self._current_pointer)
 
@@ -141,13 +141,19 @@ class CudaLaunch:
         return self._scratch.launch(self._args, self._need, self._config.stream or 0, self._bare_launch)
 
     def _move_maps(self, addresses: dict[str, int]) -> None:
-        for name, tensor_map in self._maps.items():
-            before, address = getattr(self._args, name), addresses[name]
-            if before == 0:
-                setattr(self._args, f"map_{name}", encode_for_driver(tensor_map, address))
-            elif address != before:
+        if not self._encoded:
+            require(self._in_context(partial(self._encode_maps, addresses)))
+            return
+        for name in self._maps:
+            if addresses[name] != getattr(self._args, name):
                 encoded = ctypes.byref(getattr(self._args, f"map_{name}"))
-                require(self._driver.cuTensorMapReplaceAddress(encoded, ctypes.c_void_p(address)))
+                require(self._driver.cuTensorMapReplaceAddress(encoded, ctypes.c_void_p(addresses[name])))
+
+    def _encode_maps(self, addresses: dict[str, int]) -> int:
+        for name, tensor_map in self._maps.items():
+            setattr(self._args, f"map_{name}", encode_for_driver(tensor_map, addresses[name]))
+        self._encoded = True
+        return 0
 
 
 def _aligned(args: ctypes.Structure) -> tuple[bytearray, int]:

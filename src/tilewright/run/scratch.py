@@ -48,12 +48,9 @@ class Need(NamedTuple):
 def need_of(
     config: Config, problem: Problem, *, sm_count: int, accumulator_bytes: int = ACCUMULATOR_BYTES
 ) -> Need | None:
-    """What a launch of `config` for `problem` needs; None where its rung declares no scratch."""
-    declared = config.scratch(problem, sm_count=sm_count)
-    if declared is None:
-        return None
-    accumulators, flags = declared
-    return Need(flags * FLAG_BYTES, accumulators * accumulator_bytes)
+    """What a launch of `config` for `problem` needs; None where that is nothing, as for one slice."""
+    accumulators, flags = config.scratch(problem, sm_count=sm_count) or (0, 0)
+    return Need(flags * FLAG_BYTES, accumulators * accumulator_bytes) if accumulators or flags else None
 
 
 class EmulatorScratch:

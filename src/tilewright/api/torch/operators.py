@@ -27,6 +27,7 @@ DIFFERENTIATED = {
 }
 """Activations of which torch makes the gradient, from a product that stops before them."""
 OUT_WITH_GRADIENTS = "out= with operands that require gradients: leave out out, or detach them"
+_is_grad_enabled = torch.is_grad_enabled
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 """How many of torch's dispatch modes are at work."""
@@ -100,7 +101,7 @@ def _is_eager(*tensors: Any) -> bool:
 
 
 def _differentiates(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any([tensor is not None and tensor.requires_grad for tensor in tensors])
+    return _is_grad_enabled() and any([tensor is not None and tensor.requires_grad for tensor in tensors])
 
 
 class _Matmul(torch.autograd.Function):  # type: ignore[misc]
@@ -168,9 +169,9 @@ def _operand_gradients(ctx: Any, grad: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _autograd_matmul(a: Any, b: Any, compute_type: str | None = None, kernels: str = "all") -> Any:
-    if _differentiates(a, b):
+    if _is_grad_enabled() and (a.requires_grad or b.requires_grad):
         return _Matmul.apply(a, b, compute_type, kernels)
-    if _is_eager(a, b):
+    if type(a) in PLAIN and type(b) in PLAIN and not _modes() and _transform() is None:
         return _matmul(a, b, compute_type, kernels)
     with _below_autograd():
         return MATMUL(a, b, compute_type, kernels)
