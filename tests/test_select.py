@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+import tilewright.tune
 from tilewright.arch import get_arch
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
@@ -170,7 +171,7 @@ def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(mo
         asked.append((rung, problem, request.effort, machine))
         raise LaunchFailed("no worker starts")
 
-    monkeypatch.setattr(first_use, "tune", search)
+    monkeypatch.setattr(tilewright.tune, "tune", search)
     monkeypatch.setattr(first_use, "_searched", set())
     problem, machines = Problem(m=64, n=64, k=64), [Machine(devices=(device,)) for device in (0, 1, 0)]
     chosen = choose(problem, H200, SMS)

@@ -8,14 +8,16 @@ tensor-core instruction was measured to do, where that is recorded. Nothing is m
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.arch import get_arch
 from tilewright.declare.config import Config
 from tilewright.errors import UnknownName
 from tilewright.facts.counts import counts
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.record import Row
+
+if TYPE_CHECKING:
+    from tilewright.record import Row
 
 MIB = 2**20
 

@@ -18,9 +18,8 @@ from tilewright.declare.rules import first_failure
 from tilewright.declare.rung import PROBLEM_NAMES
 from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
-from tilewright.run.scratch import ACCUMULATOR_BYTES
 from tilewright.select.calibration import Calibration, Learned
-from tilewright.select.model import Constants, Terms, predict
+from tilewright.select.model import PARTIAL_BYTES, Constants, Terms, predict
 from tilewright.select.traits import Traits, pieces_of, traits_of
 
 FILE = Path(__file__).with_name("candidates.toml")
@@ -122,8 +121,8 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
         return str(error)
     except ExpressionError as error:
         return f"{config.rung.name}: {error}: more CTAs than can be launched"
-    if sums * ACCUMULATOR_BYTES > MOST_WORKSPACE_BYTES:
-        needs = f"a workspace of {sums * ACCUMULATOR_BYTES >> 20} MiB"
+    if sums * PARTIAL_BYTES > MOST_WORKSPACE_BYTES:
+        needs = f"a workspace of {sums * PARTIAL_BYTES >> 20} MiB"
         most = f"at most {MOST_WORKSPACE_BYTES >> 20} are set aside for each stream"
         return f"{config.rung.name}: {problem} needs {needs}: {most}; use fewer slices of k"
     return ""

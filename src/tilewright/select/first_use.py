@@ -7,16 +7,19 @@ capture, is the caller's to know; the search, which checks every config on odd s
 from __future__ import annotations
 
 import logging
-import threading
+from typing import TYPE_CHECKING
 
 from tilewright.errors import TilewrightError
+from tilewright.locks import ForkSafeLock
 from tilewright.problem import Problem
 from tilewright.select.choice import Choice
 from tilewright.select.mode import ON, autotune_mode
-from tilewright.tune import Machine, Request, tune
+
+if TYPE_CHECKING:
+    from tilewright.tune import Machine
 
 _log = logging.getLogger("tilewright")
-_searching = threading.Lock()
+_searching = ForkSafeLock()
 _searched: set[tuple[Problem, Machine]] = set()
 
 
@@ -30,6 +33,8 @@ def tune_first_use(problem: Problem, choice: Choice, machine: Machine) -> None:
 
     One search runs at a time. Where it fails a warning says so, and the model's choice stands.
     """
+    from tilewright.tune import Request, tune
+
     with _searching:
         if (problem, machine) in _searched:
             return
