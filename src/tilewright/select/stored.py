@@ -44,11 +44,9 @@ def store_state() -> State:
 
 
 @lru_cache(maxsize=8)
-def _path(cache_dir: str | None) -> str:
-    """The store's path, which the environment's cache folder decides."""
-    from tilewright.tune.store import store_path
-
-    return str(store_path())
+def _path(*_: str | None) -> str:
+    """The store's path, which these variables of the environment decide; empty where it is to be left alone."""
+    return "" if is_skipped() else str(store_path())
 
 
 def _changed_ns(file: str) -> int:

@@ -13,6 +13,7 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,7 +96,7 @@ class Store:
         rows = self._db.execute("select id, fields from contexts order by id").fetchall()
         for number, fields in self._sound(rows, json.loads):
             parts = {}
-            for table, value_of in (("trials", _trial_row), ("choices", lambda *texts: _choice_row(fields, *texts))):
+            for table, value_of in (("trials", _trial_row), ("choices", partial(_choice_row, fields))):
                 found = self._db.execute(f"select id, made, data from {table} where context = ? order by id", (number,))
                 parts[table] = [row for _, row in self._sound(found, value_of)]
             yield {"fields": fields, **parts}
