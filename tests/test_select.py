@@ -372,8 +372,10 @@ def test_a_candidate_that_cannot_be_is_told_with_its_file(monkeypatch, tmp_path,
     path = tmp_path / "candidates.toml"
     path.write_text(text)
     monkeypatch.setattr(candidates, "FILE", path)
+    monkeypatch.setattr(candidates, "_file", candidates._file.__wrapped__)
+    monkeypatch.setattr(candidates, "_written_down_of", candidates._written_down_of.__wrapped__)
     with pytest.raises(InvalidInput, match=rf"candidates.toml: .*{says}"):
-        written_down.__wrapped__()
+        written_down()
 
 
 # --- on the command line

@@ -7,7 +7,6 @@ no kernel and no compiler.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from tilewright.errors import InvalidConfig, UnknownName, Unsupported
@@ -165,6 +164,8 @@ def get_arch(name: str) -> ArchSpec:
         known = spec.name.removeprefix("sm_")
         if digits in (known, known.rstrip("a")):
             return spec
+    import difflib
+
     nearest = difflib.get_close_matches(f"sm_{digits}", ARCHS, n=1, cutoff=0.0)[0]
     raise UnknownName(f"architecture {name!r}: not known; there are {', '.join(ARCHS)}; the nearest name is {nearest}")
 

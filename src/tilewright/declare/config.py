@@ -15,7 +15,7 @@ from tilewright.arch import ArchSpec
 from tilewright.declare.expr import Expr
 from tilewright.declare.nearest import advice
 from tilewright.declare.operand_map import tensor_maps
-from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
+from tilewright.declare.rules import Check, Rule, arch_rule, binary_rule, check, first_failure
 from tilewright.declare.rung import Rung
 from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidConfig, InvalidProblem
@@ -166,24 +166,31 @@ class Config:
     def arch_checks(self, arch: ArchSpec) -> list[Check]:
         """Every architecture rule with its outcome, the rung's own before the common ones."""
         names = self.scope.with_values(arch.names())
-        rules = [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
-        return [check(rule, names) for rule in rules]
+        return [check(rule, names) for rule in self._arch_rules]
 
     def require_arch(self, arch: ArchSpec) -> None:
         """Raise Unsupported without the features this config needs, InvalidConfig without the room."""
         arch.require(self.rung.requires.features, self.rung.name)
         failure = self._arch_failure(arch)
         if failure is not None:
-            fix = advice(self.rung, self.values, lambda trial: Config(self.rung, dict(trial)).fits(arch))
+            fix = advice(self.rung, self.values, lambda trial: self._would_fit(trial, arch))
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}; {fix}")
 
     def _arch_failure(self, arch: ArchSpec) -> Check | None:
-        return next((result for result in self.arch_checks(arch) if not result.held), None)
+        return first_failure(self._arch_rules, self.scope.with_values(arch.names()))
+
+    @property
+    def _arch_rules(self) -> list[Rule]:
+        return [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
 
     def fits(self, arch: ArchSpec) -> bool:
-        """Whether config and architecture rules hold and the architecture has what the rung requires."""
-        own = first_failure(self.rung.rules_of("config"), scope_of(self.rung, self.values))
-        return own is None and self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
+        """Whether architecture rules hold and the architecture has what the rung requires."""
+        return self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
+
+    def _would_fit(self, values: Mapping[str, int], arch: ArchSpec) -> bool:
+        """Whether other values, valid or not, make a config of the rung that fits."""
+        is_valid = first_failure(self.rung.rules_of("config"), scope_of(self.rung, values)) is None
+        return is_valid and Config(self.rung, dict(values)).fits(arch)
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tilewright.arch import ArchSpec
-from tilewright.declare import Config, Expr, all_rungs, rung_config
+from tilewright.declare import Config, Expr, Rung, all_rungs, rung_config
 from tilewright.declare.expr import ExpressionError
 from tilewright.declare.rules import first_failure
 from tilewright.declare.rung import PROBLEM_NAMES
@@ -73,38 +74,48 @@ class Candidate:
         return predict(self.traits, pieces, self.constants, problem, calibration.rates, through_dram_us)
 
 
-@cache
 def written_down() -> tuple[Config, ...]:
     """Every rung's default and the configs of `candidates.toml`, in the ladder's order; each once.
 
     Raises InvalidInput for an entry that no rung takes.
     """
-    registry = all_rungs()
+    return tuple(config for rung in all_rungs().values() for config in _written_down_of(rung.name))
+
+
+@cache
+def _written_down_of(name: str) -> tuple[Config, ...]:
+    rung, configs = all_rungs()[name], []
+    configs.append(rung_config(rung))
+    for settings in _file().get(name, {}).get("configs", []):
+        try:
+            configs.append(rung_config(rung, settings))
+        except InvalidConfig as error:
+            raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
+    return tuple(dict.fromkeys(configs))
+
+
+@cache
+def _file() -> Mapping[str, Any]:
     more = tomllib.loads(FILE.read_text(encoding="utf-8"))
     for name in more:
-        if name not in registry:
+        if name not in all_rungs():
             raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
-    configs = []
-    for name, rung in registry.items():
-        configs.append(rung_config(rung))
-        for settings in more.get(name, {}).get("configs", []):
-            try:
-                configs.append(rung_config(rung, settings))
-            except InvalidConfig as error:
-                raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
-    return tuple(dict.fromkeys(configs))
+    return more
 
 
 @cache
 def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
     """The candidates for products of an element type on an architecture, in the ladder's order."""
     learned = calibration.of(dtype)
-    configs = written_down() if learned is None else (*written_down(), *_found_fastest(learned))
-    return tuple(
-        _candidate(config, arch, learned)
-        for config in dict.fromkeys(configs)
-        if dtype in config.rung.requires.every_dtype and config.fits(arch)
-    )
+    rungs = [
+        rung
+        for rung in all_rungs().values()
+        if dtype in rung.requires.every_dtype and rung.requires.features <= arch.features
+    ]
+    configs = [config for rung in rungs for config in _written_down_of(rung.name)]
+    if learned is not None:
+        configs += _found_fastest(learned, {rung.name: rung for rung in rungs})
+    return tuple(_candidate(config, arch, learned) for config in dict.fromkeys(configs) if config.fits(arch))
 
 
 def refusal(config: Config, problem: Problem, sm_count: int) -> str:
@@ -128,17 +139,14 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
     return ""
 
 
-def _found_fastest(learned: Learned) -> list[Config]:
-    """The configs that were measured fastest for some class of shapes and that today's declarations still allow."""
+def _found_fastest(learned: Learned, rungs: Mapping[str, Rung]) -> list[Config]:
+    """The configs of `rungs` that were measured fastest for some class of shapes and that are still allowed today."""
     found = []
     for known in learned.configs:
-        if not known.fastest:
-            continue
-        rung = all_rungs().get(known.rung)
-        if rung is None:
+        if not known.fastest or known.rung not in rungs:
             continue
         try:
-            found.append(rung_config(rung, known.settings))
+            found.append(rung_config(rungs[known.rung], known.settings))
         except InvalidInput:
             continue
     return found
