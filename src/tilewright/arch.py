@@ -8,6 +8,7 @@ no kernel and no compiler.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.errors import InvalidConfig, UnknownName, Unsupported
 
@@ -97,8 +98,7 @@ class ArchSpec:
             raise Unsupported(f"{what}: needs {missing}, which {self.name} lacks; {able} can run it")
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(NamedTuple):
     """How many CTAs of one kernel an SM holds, and which limits hold it there.
 
     `occupancy` is warps over the SM's maximum, 0 to 1. `limiters` are those of LIMITERS that allow exactly

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilewright.errors import InvalidProblem
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     Float64Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class EpilogueOp:
+class EpilogueOp(NamedTuple):
     """One operation: its name, its device statement over `x`, its meaning in float64, whether it reads a bias.
 
     `meaning` takes `x` (…, m, n) and the bias (n,), which is None where none is needed. `growth` is how many times the

@@ -6,7 +6,7 @@ Owns the way from a declaration and a problem to `TensorMap` values. It holds no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.declare.expr import Expr, Names
 from tilewright.declare.tensor_map import ALIGNMENT_BYTES, TensorMap
@@ -16,8 +16,7 @@ from tilewright.problem import ITEMSIZE_BYTES, Problem
 OPERANDS = ("a", "b", "d")
 
 
-@dataclass(frozen=True)
-class OperandMap:
+class OperandMap(NamedTuple):
     """The map of operand 'a', 'b' or 'd' as it is stored; a batch is its third dimension.
 
     Boxes are in elements, `span_bytes` is the swizzle's span or 0. Expressions may name the problem's sizes and every

@@ -8,12 +8,11 @@ tensor-core instruction was measured to do, where that is recorded. Nothing is m
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.arch import get_arch
 from tilewright.declare.config import Config
 from tilewright.errors import UnknownName
-from tilewright.facts.counts import counts
 from tilewright.problem import ITEMSIZE_BYTES, Problem
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """One product by its datasheet: SMs, boost clock, DRAM bandwidth and L2 size."""
 
     name: str
@@ -156,6 +154,8 @@ def roofline(config: Config, problem: Problem, card: Card, ceiling: Row | None =
 
     `ceiling` is the recorded one of the problem's elements on this card, if any.
     """
+    from tilewright.facts.counts import counts
+
     peak_flops, peak_source = card.peak_flops(problem.dtype), "datasheet"
     if problem.dtype != "float32" and ceiling is not None and ceiling.tflops is not None:
         peak_flops, peak_source = 1e12 * ceiling.tflops, ceiling.rung

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config, Expr, Rung, all_rungs, rung_config
@@ -27,8 +27,7 @@ FILE = Path(__file__).with_name("candidates.toml")
 MOST_WORKSPACE_BYTES = 2**28
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A config with all that the model needs of it.
 
     `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
@@ -40,8 +41,7 @@ class Choice:
     tuned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A candidate that takes the problem, with what the model expects of it."""
 
     candidate: Candidate

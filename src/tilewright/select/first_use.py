@@ -6,7 +6,6 @@ capture, is the caller's to know; the search, which checks every config on odd s
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from tilewright.errors import TilewrightError
@@ -18,7 +17,6 @@ from tilewright.select.mode import ON, autotune_mode
 if TYPE_CHECKING:
     from tilewright.tune import Machine
 
-_log = logging.getLogger("tilewright")
 _searching = ForkSafeLock()
 _searched: set[tuple[Problem, Machine]] = set()
 
@@ -42,4 +40,6 @@ def tune_first_use(problem: Problem, choice: Choice, machine: Machine) -> None:
         try:
             tune(choice.config.rung, problem, Request(effort="quick"), machine=machine)
         except TilewrightError as error:
-            _log.warning("%s: not tuned at its first use: %s", problem, error)
+            import logging
+
+            logging.getLogger("tilewright").warning("%s: not tuned at its first use: %s", problem, error)
