@@ -195,7 +195,7 @@ def test_the_librarys_product_is_taken_where_tuning_surely_found_it_faster(store
 def slow_for_a_row(monkeypatch):
     """A calibration by which the framework's own product is twice as fast for one row; gives such a problem."""
     problem, known = Problem(m=1, n=4096, k=4096), calibration_for(H200, SMS)
-    learned = {dtype: replace(found, library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
+    learned = {dtype: found._replace(library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
     monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned=learned))
     choice._chosen.cache_clear()
     yield problem

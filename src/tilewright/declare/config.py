@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tilewright.arch import ArchSpec
 from tilewright.declare.expr import Expr
@@ -17,9 +17,11 @@ from tilewright.declare.nearest import advice
 from tilewright.declare.operand_map import tensor_maps
 from tilewright.declare.rules import Check, Rule, arch_rule, binary_rule, check, first_failure
 from tilewright.declare.rung import Rung
-from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidConfig, InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
+
+if TYPE_CHECKING:
+    from tilewright.declare.tensor_map import TensorMap
 
 BetaMode = Literal["specialised", "runtime", "always_read"]
 BETA_ZERO, BETA_GENERAL, BETA_RUNTIME, BETA_ALWAYS_READ = range(4)

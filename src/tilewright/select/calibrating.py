@@ -11,7 +11,6 @@ import math
 import random
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -55,7 +54,7 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
         raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
-    with_library = {dtype: replace(found, library=_library(every, dtype)) for dtype, found in learned.items()}
+    with_library = {dtype: found._replace(library=_library(every, dtype)) for dtype, found in learned.items()}
     commits = sorted({str(record.environment.get("commit")) for record in every})
     about = {"records": list(used), "commits": commits, "seed": seed}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
@@ -77,7 +76,7 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
         "held_out_regret": regret(unused, learned, rates),
     }
     figures = {name: round(value, 4) for name, value in fit.items() if value is not None}
-    return _with_fastest(replace(_fit(samples, rates) if held_out else learned, fit=figures), samples)
+    return _with_fastest((_fit(samples, rates) if held_out else learned)._replace(fit=figures), samples)
 
 
 def _with_fastest(learned: Learned, samples: Sequence[Sample]) -> Learned:
@@ -93,7 +92,7 @@ def _with_fastest(learned: Learned, samples: Sequence[Sample]) -> Learned:
         if len(common) > 1:
             best = min(common, key=lambda config: math.prod(times[config] for times in shapes.values()))
             fastest.setdefault(id(learned.known(best)), []).append(name)
-    return replace(learned, configs=tuple(replace(x, fastest=fastest.get(id(x), ())) for x in learned.configs))
+    return learned._replace(configs=tuple(x._replace(fastest=fastest.get(id(x), ())) for x in learned.configs))
 
 
 def _fit(samples: Sequence[Sample], rates: Rates) -> Learned:
@@ -175,7 +174,7 @@ def _by_problem(samples: Iterable[Sample]) -> dict[Problem, list[Sample]]:
 def _constants_of(learned: Learned, config: Config) -> Constants | None:
     """What the config is expected by; None where it is no candidate."""
     known = learned.known(config)
-    return None if known is None else replace(learned.rungs[known.rung], efficiency=known.efficiency)
+    return None if known is None else learned.rungs[known.rung]._replace(efficiency=known.efficiency)
 
 
 def _expected(samples: Iterable[Sample], learned: Learned, rates: Rates) -> dict[Sample, float]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,7 +157,7 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
         constants = learned.rungs.get(config.rung.name, constants)
         known = learned.known(config)
         if known is not None:
-            constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
+            constants, ctas_per_sm = constants._replace(efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
     suits = []
