@@ -34,11 +34,26 @@ def test_value(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["A ** B", "A / B", "A if B else 1", "f(A)", "__import__('os')", "A.real", "[A]", "1.5", "True", "A is B", "A +"],
+    [
+        "A ** B",
+        "A / B",
+        "A if B else 1",
+        "f(A)",
+        "__import__('os')",
+        "A.real",
+        "[A]",
+        "1.5",
+        "True",
+        "A is B",
+        "A +",
+        "min + 1",
+    ],
 )
 def test_outside_the_language(text):
     with pytest.raises(InvalidDeclaration):
-        Expr(text)
+        Expr(text).evaluate(NAMES)
+    with pytest.raises(InvalidDeclaration):
+        _ = Expr(text).cpp
 
 
 @pytest.mark.parametrize("text", ["A // ZERO", "A % ZERO", "(ZERO - A) // B", "(ZERO - A) % B", "ceil_div(A, ZERO)"])

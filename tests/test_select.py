@@ -366,15 +366,15 @@ def test_every_candidate_that_is_written_down_is_valid_and_stands_once():
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("[k99_none]\nconfigs = []", "k99_none: no such rung"), ("[k08_warp_tile]\nconfigs = [{WM = 48}]", "WM=48")],
+    [('{"k99_none": []}', "k99_none: no such rung"), ('{"k08_warp_tile": [{"WM": 48}]}', "WM=48")],
 )
 def test_a_candidate_that_cannot_be_is_told_with_its_file(monkeypatch, tmp_path, text, says):
-    path = tmp_path / "candidates.toml"
+    path = tmp_path / "candidates.json"
     path.write_text(text)
     monkeypatch.setattr(candidates, "FILE", path)
     monkeypatch.setattr(candidates, "_file", candidates._file.__wrapped__)
     monkeypatch.setattr(candidates, "_written_down_of", candidates._written_down_of.__wrapped__)
-    with pytest.raises(InvalidInput, match=rf"candidates.toml: .*{says}"):
+    with pytest.raises(InvalidInput, match=rf"candidates.json: .*{says}"):
         written_down()
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from tilewright.errors import InvalidDeclaration
 
@@ -155,26 +155,40 @@ def _build(node: ast.expr) -> _Node:
 
 
 @cache
-def _parsed(text: str) -> tuple[frozenset[str], str, _Evaluate]:
-    """The names, the C++ and the evaluation of an expression, of which many are written more than once."""
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text)) - _NOT_NAMES
+
+
+@cache
+def _parsed(text: str) -> _Node:
+    """The evaluation of an expression and its C++; many are written more than once."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise InvalidDeclaration(f"{text!r}: not an expression ({error.msg})") from None
-    evaluate, cpp = _build(tree)
-    return frozenset(_WORD.findall(text)) - _NOT_NAMES, cpp, evaluate
+    return _build(tree)
 
 
 @dataclass(frozen=True)
 class Expr:
-    """A parsed expression. Raises InvalidDeclaration for anything outside the language."""
+    """An expression, parsed when it is first used, as a process uses few of all rungs'.
+
+    Anything outside the language raises InvalidDeclaration then.
+    """
 
     text: str
-    names: frozenset[str] = field(init=False, compare=False)
-    cpp: str = field(init=False, compare=False, repr=False)
-    evaluate: _Evaluate = field(init=False, compare=False, repr=False)
-    """The value for `names`; truth is 1 or 0. Raises ExpressionError, or KeyError for an unbound name."""
 
-    def __post_init__(self) -> None:
-        for name, value in zip(("names", "cpp", "evaluate"), _parsed(self.text), strict=True):
-            object.__setattr__(self, name, value)
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name in it but those of functions."""
+        return _words(self.text)
+
+    @property
+    def cpp(self) -> str:
+        """The same in C++."""
+        return _parsed(self.text)[1]
+
+    @cached_property
+    def evaluate(self) -> _Evaluate:
+        """From names to the value; truth is 1 or 0. Raises ExpressionError, or KeyError for an unbound name."""
+        return _parsed(self.text)[0]

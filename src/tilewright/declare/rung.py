@@ -281,6 +281,8 @@ class Rung(Step):
             self._require(expr, known | {"sm_count"}, "scratch")
 
     def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
+        if expr.names <= known:
+            return
         unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}
         if unknown:
             raise InvalidDeclaration(

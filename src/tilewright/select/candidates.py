@@ -1,11 +1,12 @@
 """Which configs are worth a look: every rung's default, a few more that are written down, those that searches found.
 
-Owns `candidates.toml`, the configs that a calibration tries, and the set that a choice is made from.
+Owns `candidates.json`, by rung what is always considered beside its default and what `tilewright bench --every` times,
+each without the parameters that keep their defaults, and the set that a choice is made from.
 """
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from tilewright.select.calibration import Calibration, Learned
 from tilewright.select.model import PARTIAL_BYTES, Constants, Terms, predict
 from tilewright.select.traits import Traits, pieces_of, traits_of
 
-FILE = Path(__file__).with_name("candidates.toml")
+FILE = Path(__file__).with_name("candidates.json")
 MOST_WORKSPACE_BYTES = 2**28
 
 
@@ -73,7 +74,7 @@ class Candidate(NamedTuple):
 
 
 def written_down() -> tuple[Config, ...]:
-    """Every rung's default and the configs of `candidates.toml`, in the ladder's order; each once.
+    """Every rung's default and the configs of `candidates.json`, in the ladder's order; each once.
 
     Raises InvalidInput for an entry that no rung takes.
     """
@@ -84,7 +85,7 @@ def written_down() -> tuple[Config, ...]:
 def _written_down_of(name: str) -> tuple[Config, ...]:
     rung, configs = all_rungs()[name], []
     configs.append(rung_config(rung))
-    for settings in _file().get(name, {}).get("configs", []):
+    for settings in _file().get(name, []):
         try:
             configs.append(rung_config(rung, settings))
         except InvalidConfig as error:
@@ -94,7 +95,7 @@ def _written_down_of(name: str) -> tuple[Config, ...]:
 
 @cache
 def _file() -> Mapping[str, Any]:
-    more = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    more = json.loads(FILE.read_text(encoding="utf-8"))
     for name in more:
         if name not in all_rungs():
             raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
