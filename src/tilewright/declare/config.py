@@ -88,9 +88,14 @@ class Config:
         return " ".join(f"{name}={value}" for name, value in self.values.items())
 
     @cached_property
+    def constants_scope(self) -> Scope:
+        """Parameters and derived values by name, which is all that config rules may name."""
+        return scope_of(self.rung, self.values)
+
+    @cached_property
     def scope(self) -> Scope:
         """Parameters, derived values, threads and shared bytes by name."""
-        scope = scope_of(self.rung, self.values)
+        scope = self.constants_scope
         x, y, z = _triple(self.rung.launch.block, scope)
         static = self._smem_bytes(scope, dynamic=False)
         dynamic = self._smem_bytes(scope, dynamic=True)

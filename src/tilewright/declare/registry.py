@@ -85,8 +85,9 @@ def _ordered(steps: dict[str, Rung | Search]) -> list[Rung | Search]:
 
 def discover(folder: Path) -> Registry:
     """Every rung under `folder` (recursively; `include/` is left out). Raises InvalidDeclaration."""
-    declared = [p for p in sorted(folder.rglob("*.py")) if p.stem != "__init__"]
-    kernels = {p.stem: p for p in sorted(folder.rglob("*.cu"))}
+    files = sorted(folder.rglob("*.[cp][uy]"))
+    declared = [p for p in files if p.suffix == ".py" and p.stem != "__init__"]
+    kernels = {p.stem: p for p in files if p.suffix == ".cu"}
     steps: dict[str, Rung | Search] = {}
     for path in declared:
         if path.stem in steps:
