@@ -225,7 +225,68 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
     def library(dtype):
         return choose(replace(slow_for_a_row, dtype=dtype, out_dtype=dtype), H200, SMS, card="H200").library
 
-    assert library("bfloat16") and not library("float16")
+    assert "it took 0.500" in library("bfloat16") and "no record says" in library("float16")
+
+
+def sixteen_bits(m=4096, n=4096, k=4096, dtype="bfloat16", **more):
+    return Problem(m=m, n=n, k=k, **{"dtype": dtype, "out_dtype": dtype, **more})
+
+
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+@pytest.mark.parametrize("size", [4096, 8192])
+def test_a_16_bit_product_is_ours_where_records_of_the_card_say_that_it_is_faster(layout, size):
+    chosen = choose(sixteen_bits(size, size, size, layout=layout), H200, SMS, card="H200")
+    assert chosen.library == "" and not chosen.untried and chosen.config.rung.name == "t08_deferred_epilogue"
+
+
+@pytest.mark.parametrize(
+    ("problem", "card"),
+    [
+        (sixteen_bits(1024, 1024, 1024), "H200"),
+        (sixteen_bits(1, 4096, 4096), "H200"),
+        (sixteen_bits(layout="TN"), "H200"),
+        (sixteen_bits(batch=3), "H200"),
+        (sixteen_bits(dtype="float16"), "H200"),
+        (sixteen_bits(lda=4097), "H200"),
+        (sixteen_bits(), "H100 SXM"),
+        (sixteen_bits(), None),
+    ],
+)
+def test_any_other_16_bit_product_is_the_frameworks(problem, card):
+    chosen = choose(problem, H200, SMS, card=card)
+    assert chosen.library == (
+        f"no record says that a kernel of ours is faster for such {problem.dtype} shapes on this card"
+    )
+    assert chosen.untried and choose(problem, H200, SMS, card=card, kernels="own").library == ""
+
+
+@pytest.mark.parametrize(
+    "more", [{"alpha": 2.0}, {"beta": 1.0}, {"epilogue": Epilogue(("relu",))}, {"out_dtype": "float32"}]
+)
+def test_a_16_bit_product_that_adds_something_is_ours(more):
+    assert choose(sixteen_bits(1024, 1024, 1024, **more), H200, SMS, card="H200").library == ""
+
+
+def test_a_float32_product_needs_no_record_to_be_ours():
+    assert choose(Problem(m=777, n=777, k=777), H200, SMS, card="H100 SXM").library == ""
+
+
+def test_a_first_use_searches_where_the_framework_is_taken_for_want_of_a_measurement(cold_cache, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "on")
+    assert is_first_use(choose(sixteen_bits(1024, 1024, 1024), H200, SMS, card="H200"))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(None, "no record says"), ([0.9, 0.95, 0.99], "it took 0.990"), ([0.99, 1.0, 1.01], "")]
+)
+def test_a_tuned_16_bit_product_is_ours_where_the_final_rounds_held_it_against_the_frameworks(cold_cache, ratio, words):
+    problem, rung = sixteen_bits(1024, 1024, 1024), all_rungs().find("t08")
+    device = {"name": "H200", "compute_capability": [9, 0], "sm_count": SMS, "smem_optin_bytes": 232448}
+    with Store() as store:
+        data = {"best": rung_config(rung).values, "time_us": 10.0, "ratio_to_baseline": ratio}
+        store.add_choice(context_of(rung, problem, device), data)
+    chosen = choose(problem, H200, SMS, card="H200")
+    assert chosen.tuned and chosen.library.startswith(words) and bool(chosen.library) == bool(words)
 
 
 def test_ctas_that_are_counted_by_tiles_are_the_grids():

@@ -19,7 +19,7 @@ from tilewright.errors import InvalidInput
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
 from tilewright.record import Ratio, Record, tries_every
-from tilewright.select.calibration import Calibration, KnownConfig, Learned, shape_class
+from tilewright.select.calibration import SELDOM_MEASURED, Calibration, KnownConfig, Learned, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
 from tilewright.select.model import Constants
@@ -54,7 +54,10 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0) -> Calibration:
         raise InvalidInput(f"{', '.join(records)}: no verified and timed row to learn from; pass records of `bench`")
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
-    with_library = {dtype: found._replace(library=_library(every, dtype)) for dtype, found in learned.items()}
+    with_library = {
+        dtype: found._replace(library=_library(every, dtype), own=faster_than_library(every, dtype))
+        for dtype, found in learned.items()
+    }
     commits = sorted({str(record.environment.get("commit")) for record in every})
     about = {"records": list(used), "commits": commits, "seed": seed}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
@@ -205,20 +208,39 @@ def regret(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float |
 
 def _library(records: Iterable[Record], dtype: str) -> dict[str, float]:
     """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1."""
+    classes = _ratios_by_class((record for record in records if record.command == "bench"), dtype)
+    return _means({name: ratios for name, ratios in classes.items() if all(ratio.high < 1.0 for ratio in ratios)})
+
+
+def faster_than_library(records: Iterable[Record], dtype: str) -> dict[str, float]:
+    """By shape class the same ratio, where every record of it, in whatever mode, says that it is surely above 1.
+
+    Of other than SELDOM_MEASURED none, as nobody asks.
+    """
+    classes: dict[str, list[Ratio]] = {}
+    for record in records if dtype in SELDOM_MEASURED else ():
+        if record.command in ("bench", "ladder"):
+            for name, ratios in _ratios_by_class([record], dtype).items():
+                classes.setdefault(name, []).extend(ratios)
+    return _means({name: ratios for name, ratios in classes.items() if all(ratio.low > 1.0 for ratio in ratios)})
+
+
+def _ratios_by_class(records: Iterable[Record], dtype: str) -> dict[str, list[Ratio]]:
+    """By shape class the ratio of each of its problems, that of the kernel of ours which was fastest in any record."""
     best: dict[Problem, Ratio] = {}
     for record in records:
-        for row in record.rows if record.command == "bench" else ():
+        for row in record.rows:
             if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
                 problem = problem_of(row.problem)
                 best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
     classes: dict[str, list[Ratio]] = {}
     for problem, ratio in best.items():
         classes.setdefault(shape_class(problem), []).append(ratio)
-    return {
-        name: round(statistics.geometric_mean(map(_median, ratios)), 4)
-        for name, ratios in classes.items()
-        if all(ratio.high < 1.0 for ratio in ratios)
-    }
+    return classes
+
+
+def _means(classes: Mapping[str, Sequence[Ratio]]) -> dict[str, float]:
+    return {name: round(statistics.geometric_mean(map(_median, ratios)), 4) for name, ratios in classes.items()}
 
 
 def _median(ratio: Ratio) -> float:

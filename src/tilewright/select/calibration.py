@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tilewright.arch import ArchSpec
@@ -25,6 +26,8 @@ SCHEMA = "tilewright-calibration/2"
 FOLDER = Path(__file__).resolve().parent / "calibration"
 LIKE = {"float16": "bfloat16"}
 """Element types that run like another one, whose constants stand for their own."""
+SELDOM_MEASURED = ("float16", "bfloat16")
+"""Element types of which records hold a few shapes alone: no suite has been measured in them yet."""
 
 
 class KnownConfig(NamedTuple):
@@ -44,6 +47,7 @@ class Learned(NamedTuple):
     """What is known of products of one element type.
 
     `library` is, by shape class, the ratio of the framework's own time to the chosen kernel's where that is below 1.
+    `own` is that to our fastest kernel's where every record says that it is above 1; of SELDOM_MEASURED alone.
     `fit` says how it was made and how well it holds.
     """
 
@@ -51,6 +55,7 @@ class Learned(NamedTuple):
     configs: tuple[KnownConfig, ...]
     library: Mapping[str, float]
     fit: Mapping[str, Any]
+    own: Mapping[str, float] = MappingProxyType({})
 
     def known(self, config: Config) -> KnownConfig | None:
         """What was learned of this config; None where it was not kept."""
@@ -78,6 +83,7 @@ class Calibration:
                 "rungs": {name: constants._asdict() for name, constants in found.rungs.items()},
                 "configs": [config._asdict() for config in found.configs],
                 "library": dict(found.library),
+                "own": dict(found.own),
                 "fit": dict(found.fit),
             }
             for dtype, found in self.learned.items()
@@ -101,6 +107,7 @@ class Calibration:
                 configs=tuple(KnownConfig(**values) for values in found["configs"]),
                 library=found["library"],
                 fit=found["fit"],
+                own=found.get("own", {}),
             )
             for dtype, found in data["learned"].items()
         }

@@ -95,7 +95,7 @@ def _written_down_of(name: str) -> tuple[Config, ...]:
 
 @cache
 def _file() -> Mapping[str, Any]:
-    more = json.loads(FILE.read_text(encoding="utf-8"))
+    more: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     for name in more:
         if name not in all_rungs():
             raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")

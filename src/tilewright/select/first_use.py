@@ -23,7 +23,7 @@ _searched: set[tuple[Problem, Machine]] = set()
 
 def is_first_use(choice: Choice) -> bool:
     """Whether the environment asks for a search before this choice, of which nothing is stored, is used."""
-    return autotune_mode() == ON and not choice.tuned and not choice.library
+    return autotune_mode() == ON and not choice.tuned and (choice.untried or not choice.library)
 
 
 def tune_first_use(problem: Problem, choice: Choice, machine: Machine) -> None:
