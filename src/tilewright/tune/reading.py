@@ -21,10 +21,12 @@ from tilewright.tune.rows import Choice, choice_of, sound
 
 PATIENCE_S = 1.0
 MOST_READS = 3
-_CHOICES = (
+CHOICES = (
     "select choices.id, choices.context, fields, made, data from choices "
     "join contexts on contexts.id = choices.context {where} order by choices.id"
 )
+WHERE = "where lookup = ? or lookup is null"
+"""Of the version's own rows those that are looked for, and what an earlier version kept."""
 
 
 class _Files(NamedTuple):
@@ -64,8 +66,8 @@ def _read(path: Path, files: _Files, lookup: str) -> list[Choice]:
     with _connection(path, files) as db:
         db.text_factory = lambda data: data.decode(errors="replace")  # a text never fails, its row does
         columns = {name for _, name, *_ in db.execute("pragma table_info(choices)")}
-        where, values = ("where lookup = ? or lookup is null", (lookup,)) if "lookup" in columns else ("", ())
-        rows = db.execute(_CHOICES.format(where=where), values)
+        where, values = (WHERE, (lookup,)) if "lookup" in columns else ("", ())
+        rows = db.execute(CHOICES.format(where=where), values)
         for _, (context, choice) in sound(path, rows, lambda context, *texts: (context, choice_of(*texts))):
             if choice.context.lookup == lookup:
                 newest[context] = choice

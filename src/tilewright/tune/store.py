@@ -157,7 +157,11 @@ class Store:
         if context.key in self._contexts:
             return self._contexts[context.key]
         fields = (context.key, json.dumps(context.fields, sort_keys=True))
-        self._db.execute("insert or ignore into contexts (key, fields) values (?, ?)", fields)
+        self._db.execute(
+            "insert into contexts (key, fields) values (?, ?) "
+            "on conflict (key) do update set fields = excluded.fields where fields != excluded.fields",
+            fields,
+        )
         found = self._db.execute("select id from contexts where key = ?", (context.key,)).fetchone()
         self._contexts[context.key] = int(found[0])
         return self._contexts[context.key]
