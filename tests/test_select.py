@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -179,6 +181,37 @@ def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(mo
         tune_first_use(problem, chosen, machine)
     assert asked == [(chosen.config.rung, problem, "quick", machine) for machine in machines[:2]]
     assert "64×64×64 NN float32: not tuned at its first use: no worker starts" in caplog.text
+
+
+FIRST_CHOICE = """
+import sys
+import tilewright
+from tilewright.arch import get_arch
+from tilewright.problem import Problem
+from tilewright.select import Choice, choose
+
+choose(Problem(m=4096, n=4096, k=4096), get_arch("sm_90a"), 132, card="H200")
+print(*sorted(sys.modules))
+"""
+NOT_LOADED = (
+    "measure",
+    "verify",
+    "record",
+    "run",
+    "tune.sweep",
+    "tune.tuning",
+    "tune.process",
+    "tune.store",
+    "emulator",
+)
+
+
+def test_a_first_choice_loads_nothing_that_tunes_measures_or_verifies(cold_cache):
+    done = subprocess.run([sys.executable, "-c", FIRST_CHOICE], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "tilewright.select.choice" in loaded
+    unwanted = {*(f"tilewright.{name}" for name in NOT_LOADED), "numpy", "sqlite3", "importlib.metadata", "subprocess"}
+    assert not {name for name in loaded if any(name == x or name.startswith(f"{x}.") for x in unwanted)}
 
 
 # --- the framework's own product

@@ -7,7 +7,6 @@ tensor-core instruction was measured to do, where that is recorded. Nothing is m
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.arch import get_arch
@@ -72,8 +71,7 @@ def card_of_arch(arch_name: str) -> Card | None:
     return next((card for card in CARDS.values() if card.arch == arch_name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
+class Roofline(NamedTuple):
     """Both forms of the memory bound, the compute bound and its source, and the sizes that say if the model holds.
 
     `requested_bytes` are the global loads as the kernel makes them; `operand_bytes` are A, B, D and, when it is read,
@@ -142,7 +140,7 @@ class Roofline:
     def to_json(self) -> dict[str, Any]:
         """Inputs and bounds as JSON types."""
         bounds = ("flop_per_byte", "memory_flops", "memory_floor_ms", "operand_floor_ms", "compute_floor_ms")
-        return {**asdict(self), **{name: getattr(self, name) for name in (*bounds, "premise_holds")}}
+        return {**self._asdict(), **{name: getattr(self, name) for name in (*bounds, "premise_holds")}}
 
 
 def _mib(size_bytes: int) -> str:
