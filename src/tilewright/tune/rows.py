@@ -63,7 +63,7 @@ def sound(path: Any, rows: Iterable[tuple[Any, ...]], value_of: Callable[..., T]
         try:
             value = value_of(*columns)
         except UNSOUND as error:
-            say_once(path, f"row {number} is not what tuning writes ({error!r}); such rows are left out")
+            say_once(path, f"row {number} is not what tuning writes ({error!r:.200}); such rows are left out")
         else:
             yield number, value
 

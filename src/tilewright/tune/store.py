@@ -12,6 +12,7 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -94,7 +95,7 @@ class Store:
 
     def _exported(self) -> Iterator[dict[str, Any]]:
         rows = self._db.execute("select id, fields from contexts order by id").fetchall()
-        for number, fields in self._sound(rows, json.loads):
+        for number, fields in self._sound(rows, _fields):
             parts = {}
             for table, value_of in (("trials", _trial_row), ("choices", partial(_choice_row, fields))):
                 found = self._db.execute(f"select id, made, data from {table} where context = ? order by id", (number,))
@@ -169,6 +170,10 @@ class Store:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _fields(text: str) -> dict[str, Any]:
+    return Context.from_json(json.loads(text)).fields
 
 
 def _trial_row(made: str, data: str) -> dict[str, Any]:
@@ -267,8 +272,8 @@ def _holders(path: Path) -> Iterator[str]:
         return
     for _, _, _, access, process, file, *_ in (line.split() for line in locks if "->" not in line):
         if access == "WRITE" and int(file.split(":")[-1]) in own and int(process) not in (-1, os.getpid()):
-            command = Path(f"/proc/{process}/comm")
-            yield f"process {process}" + (f" ({command.read_text().strip()})" if command.exists() else "")
+            with suppress(OSError):  # it may have ended meanwhile
+                yield f"process {process} ({Path(f'/proc/{process}/comm').read_text(encoding='utf-8').strip()})"
 
 
 def _parts(path: Path) -> tuple[Path, ...]:
