@@ -180,7 +180,7 @@ class Config:
         arch.require(self.rung.requires.features, self.rung.name)
         failure = self._arch_failure(arch)
         if failure is not None:
-            fix = advice(self.rung, self.values, lambda trial: self._would_fit(trial, arch))
+            fix = advice(self.rung, self.values, lambda trial: Config(self.rung, dict(trial)).fits(arch))
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}; {fix}")
 
     def _arch_failure(self, arch: ArchSpec) -> Check | None:
@@ -191,13 +191,13 @@ class Config:
         return [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
 
     def fits(self, arch: ArchSpec) -> bool:
-        """Whether architecture rules hold and the architecture has what the rung requires."""
-        return self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
+        """Whether config and architecture rules hold and the architecture has what the rung requires."""
+        own = first_failure(self.rung.rules_of("config"), self.constants_scope)
+        return own is None and self.has_room_on(arch)
 
-    def _would_fit(self, values: Mapping[str, int], arch: ArchSpec) -> bool:
-        """Whether other values, valid or not, make a config of the rung that fits."""
-        is_valid = first_failure(self.rung.rules_of("config"), scope_of(self.rung, values)) is None
-        return is_valid and Config(self.rung, dict(values)).fits(arch)
+    def has_room_on(self, arch: ArchSpec) -> bool:
+        """Whether architecture rules hold and the architecture has what the rung requires, for a valid config."""
+        return self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""

@@ -114,7 +114,7 @@ def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tupl
     configs = [config for rung in rungs for config in _written_down_of(rung.name)]
     if learned is not None:
         configs += _found_fastest(learned, {rung.name: rung for rung in rungs})
-    return tuple(_candidate(config, arch, learned) for config in dict.fromkeys(configs) if config.fits(arch))
+    return tuple(_candidate(config, arch, learned) for config in dict.fromkeys(configs) if config.has_room_on(arch))
 
 
 def refusal(config: Config, problem: Problem, sm_count: int) -> str:
