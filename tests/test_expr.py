@@ -1,11 +1,13 @@
 import contextlib
 import subprocess
+from dataclasses import fields, is_dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.compile.host import find_compiler
+from tilewright.declare import all_rungs
 from tilewright.declare.expr import INT64_MAX, Expr, ExpressionError
 from tilewright.errors import InvalidDeclaration
 
@@ -34,11 +36,26 @@ def test_value(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["A ** B", "A / B", "A if B else 1", "f(A)", "__import__('os')", "A.real", "[A]", "1.5", "True", "A is B", "A +"],
+    [
+        "A ** B",
+        "A / B",
+        "A if B else 1",
+        "f(A)",
+        "__import__('os')",
+        "A.real",
+        "[A]",
+        "1.5",
+        "True",
+        "A is B",
+        "A +",
+        "min + 1",
+    ],
 )
 def test_outside_the_language(text):
     with pytest.raises(InvalidDeclaration):
-        Expr(text)
+        Expr(text).evaluate(NAMES)
+    with pytest.raises(InvalidDeclaration):
+        _ = Expr(text).cpp
 
 
 @pytest.mark.parametrize("text", ["A // ZERO", "A % ZERO", "(ZERO - A) // B", "(ZERO - A) % B", "ceil_div(A, ZERO)"])
@@ -56,6 +73,21 @@ def test_64_bit_overflow_is_an_error_and_not_a_wrap():
 
 def test_names_leave_functions_out():
     assert Expr("ceil_div(m, BM) * min(K, 4)").names == {"m", "BM", "K"}
+
+
+def test_every_expression_of_every_rung_is_of_the_language():
+    def parse(value):
+        if isinstance(value, Expr):
+            _ = value.cpp
+        elif isinstance(value, tuple):
+            for part in value:
+                parse(part)
+        elif is_dataclass(value):
+            for field in fields(value):
+                parse(getattr(value, field.name))
+
+    for rung in all_rungs().values():
+        parse(rung)
 
 
 def expressions() -> st.SearchStrategy[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+import tilewright.tune
 from tilewright.arch import get_arch
 from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
@@ -170,7 +173,7 @@ def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(mo
         asked.append((rung, problem, request.effort, machine))
         raise LaunchFailed("no worker starts")
 
-    monkeypatch.setattr(first_use, "tune", search)
+    monkeypatch.setattr(tilewright.tune, "tune", search)
     monkeypatch.setattr(first_use, "_searched", set())
     problem, machines = Problem(m=64, n=64, k=64), [Machine(devices=(device,)) for device in (0, 1, 0)]
     chosen = choose(problem, H200, SMS)
@@ -178,6 +181,37 @@ def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(mo
         tune_first_use(problem, chosen, machine)
     assert asked == [(chosen.config.rung, problem, "quick", machine) for machine in machines[:2]]
     assert "64×64×64 NN float32: not tuned at its first use: no worker starts" in caplog.text
+
+
+FIRST_CHOICE = """
+import sys
+import tilewright
+from tilewright.arch import get_arch
+from tilewright.problem import Problem
+from tilewright.select import Choice, choose
+
+choose(Problem(m=4096, n=4096, k=4096), get_arch("sm_90a"), 132, card="H200")
+print(*sorted(sys.modules))
+"""
+NOT_LOADED = (
+    "measure",
+    "verify",
+    "record",
+    "run",
+    "tune.sweep",
+    "tune.tuning",
+    "tune.process",
+    "tune.store",
+    "emulator",
+)
+
+
+def test_a_first_choice_loads_nothing_that_tunes_measures_or_verifies(cold_cache):
+    done = subprocess.run([sys.executable, "-c", FIRST_CHOICE], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "tilewright.select.choice" in loaded
+    unwanted = {*(f"tilewright.{name}" for name in NOT_LOADED), "numpy", "sqlite3", "importlib.metadata", "subprocess"}
+    assert not {name for name in loaded if any(name == x or name.startswith(f"{x}.") for x in unwanted)}
 
 
 # --- the framework's own product
@@ -194,7 +228,7 @@ def test_the_librarys_product_is_taken_where_tuning_surely_found_it_faster(store
 def slow_for_a_row(monkeypatch):
     """A calibration by which the framework's own product is twice as fast for one row; gives such a problem."""
     problem, known = Problem(m=1, n=4096, k=4096), calibration_for(H200, SMS)
-    learned = {dtype: replace(found, library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
+    learned = {dtype: found._replace(library={shape_class(problem): 0.5}) for dtype, found in known.learned.items()}
     monkeypatch.setattr(choice, "calibration_for", lambda *_: replace(known, learned=learned))
     choice._chosen.cache_clear()
     yield problem
@@ -224,7 +258,68 @@ def test_what_was_measured_of_one_type_says_nothing_of_the_librarys_product_of_a
     def library(dtype):
         return choose(replace(slow_for_a_row, dtype=dtype, out_dtype=dtype), H200, SMS, card="H200").library
 
-    assert library("bfloat16") and not library("float16")
+    assert "it took 0.500" in library("bfloat16") and "no record says" in library("float16")
+
+
+def sixteen_bits(m=4096, n=4096, k=4096, dtype="bfloat16", **more):
+    return Problem(m=m, n=n, k=k, **{"dtype": dtype, "out_dtype": dtype, **more})
+
+
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+@pytest.mark.parametrize("size", [4096, 8192])
+def test_a_16_bit_product_is_ours_where_records_of_the_card_say_that_it_is_faster(layout, size):
+    chosen = choose(sixteen_bits(size, size, size, layout=layout), H200, SMS, card="H200")
+    assert chosen.library == "" and not chosen.untried and chosen.config.rung.name == "t08_deferred_epilogue"
+
+
+@pytest.mark.parametrize(
+    ("problem", "card"),
+    [
+        (sixteen_bits(1024, 1024, 1024), "H200"),
+        (sixteen_bits(1, 4096, 4096), "H200"),
+        (sixteen_bits(layout="TN"), "H200"),
+        (sixteen_bits(batch=3), "H200"),
+        (sixteen_bits(dtype="float16"), "H200"),
+        (sixteen_bits(lda=4097), "H200"),
+        (sixteen_bits(), "H100 SXM"),
+        (sixteen_bits(), None),
+    ],
+)
+def test_any_other_16_bit_product_is_the_frameworks(problem, card):
+    chosen = choose(problem, H200, SMS, card=card)
+    assert chosen.library == (
+        f"no record says that a kernel of ours is faster for such {problem.dtype} shapes on this card"
+    )
+    assert chosen.untried and choose(problem, H200, SMS, card=card, kernels="own").library == ""
+
+
+@pytest.mark.parametrize(
+    "more", [{"alpha": 2.0}, {"beta": 1.0}, {"epilogue": Epilogue(("relu",))}, {"out_dtype": "float32"}]
+)
+def test_a_16_bit_product_that_adds_something_is_ours(more):
+    assert choose(sixteen_bits(1024, 1024, 1024, **more), H200, SMS, card="H200").library == ""
+
+
+def test_a_float32_product_needs_no_record_to_be_ours():
+    assert choose(Problem(m=777, n=777, k=777), H200, SMS, card="H100 SXM").library == ""
+
+
+def test_a_first_use_searches_where_the_framework_is_taken_for_want_of_a_measurement(cold_cache, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "on")
+    assert is_first_use(choose(sixteen_bits(1024, 1024, 1024), H200, SMS, card="H200"))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(None, "no record says"), ([0.9, 0.95, 0.99], "it took 0.990"), ([0.99, 1.0, 1.01], "")]
+)
+def test_a_tuned_16_bit_product_is_ours_where_the_final_rounds_held_it_against_the_frameworks(cold_cache, ratio, words):
+    problem, rung = sixteen_bits(1024, 1024, 1024), all_rungs().find("t08")
+    device = {"name": "H200", "compute_capability": [9, 0], "sm_count": SMS, "smem_optin_bytes": 232448}
+    with Store() as store:
+        data = {"best": rung_config(rung).values, "time_us": 10.0, "ratio_to_baseline": ratio}
+        store.add_choice(context_of(rung, problem, device), data)
+    chosen = choose(problem, H200, SMS, card="H200")
+    assert chosen.tuned and chosen.library.startswith(words) and bool(chosen.library) == bool(words)
 
 
 def test_ctas_that_are_counted_by_tiles_are_the_grids():
@@ -365,14 +460,16 @@ def test_every_candidate_that_is_written_down_is_valid_and_stands_once():
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("[k99_none]\nconfigs = []", "k99_none: no such rung"), ("[k08_warp_tile]\nconfigs = [{WM = 48}]", "WM=48")],
+    [('{"k99_none": []}', "k99_none: no such rung"), ('{"k08_warp_tile": [{"WM": 48}]}', "WM=48")],
 )
 def test_a_candidate_that_cannot_be_is_told_with_its_file(monkeypatch, tmp_path, text, says):
-    path = tmp_path / "candidates.toml"
+    path = tmp_path / "candidates.json"
     path.write_text(text)
     monkeypatch.setattr(candidates, "FILE", path)
-    with pytest.raises(InvalidInput, match=rf"candidates.toml: .*{says}"):
-        written_down.__wrapped__()
+    monkeypatch.setattr(candidates, "_file", candidates._file.__wrapped__)
+    monkeypatch.setattr(candidates, "_written_down_of", candidates._written_down_of.__wrapped__)
+    with pytest.raises(InvalidInput, match=rf"candidates.json: .*{says}"):
+        written_down()
 
 
 # --- on the command line

@@ -29,7 +29,7 @@ from tilewright.report.reading import Source
 from tilewright.report.report_page import report_page
 from tilewright.report.tables import suite_means
 from tilewright.select import Choice, choose
-from tilewright.select.calibrating import calibrated
+from tilewright.select.calibrating import calibrated, faster_than_library
 from tilewright.select.calibration import FOLDER, Calibration, shape_class
 from tilewright.select.samples import card_of, problem_of, rates_of, rows_of
 from tilewright.suite import Shape, read_suite, selected
@@ -323,6 +323,8 @@ def test_the_packages_calibrations_are_of_records_and_configs_that_there_are():
             "rates"
         ]
         assert rates == kept.to_json()["rates"]
+        for dtype, learned in kept.learned.items():
+            assert learned.own == pytest.approx(faster_than_library(records.values(), dtype), rel=1e-3)
         for learned in kept.learned.values():
             assert {known.rung for known in learned.configs} <= set(learned.rungs)
             for known in learned.configs:

@@ -24,7 +24,7 @@ from tilewright.tune.context import context_of, machine_fields
 from tilewright.tune.expired import premises, retest
 from tilewright.tune.final_rounds import Finals
 from tilewright.tune.process import Limits
-from tilewright.tune.store import Choice
+from tilewright.tune.rows import Choice
 from tilewright.tune.trial import config_key
 
 HERE = Path(__file__).parent
@@ -255,7 +255,7 @@ def test_what_cannot_be_tested_says_why():
 
 def test_expired_lists_without_a_gpu_and_tests_with_one(fakes, capsys, monkeypatch):
     with Store() as store:
-        store.add_choice(CONTEXT, {"best": RETUNED, "ties": [RETUNED]})
+        store.add_choice(CONTEXT, {"best": RETUNED, "ties": [RETUNED], "time_us": 1.0})
     assert call("--expired").exit_code == 0
     listed = call("--expired").stdout
     assert "stored winner of k12_tall_thread_tile" in listed and "changed since: nvrtc" in listed

@@ -97,7 +97,7 @@ def test_choices_come_back_the_newest_of_each_context(cold_cache):
     other = context_of(K08, HERE.problem, MACHINE)
     with Store() as store:
         for context, best in ((HERE, 1), (other, 2), (HERE, 3)):
-            store.add_choice(context, {"best": {"BM": best}})
+            store.add_choice(context, {"best": {"BM": best}, "time_us": 1.0})
         assert [(c.context.rung, c.data["best"]["BM"]) for c in store.choices()] == [(K08.name, 2), (K12.name, 3)]
         assert [c.data["best"]["BM"] for c in store.choices(other)] == [2]
 
@@ -105,7 +105,7 @@ def test_choices_come_back_the_newest_of_each_context(cold_cache):
 def test_an_export_makes_another_store_the_same_and_adds_nothing_twice(cold_cache, tmp_path):
     with Store() as store, Store(tmp_path / "other.sqlite3") as other:
         store.add_trial(HERE, trial())
-        store.add_choice(HERE, {"best": {"BM": 128}})
+        store.add_choice(HERE, {"best": {"BM": 128}, "time_us": 1.0})
         data = json.loads(json.dumps(store.export()))
         assert other.add_exported(data) == 2 and other.export() == store.export()
         assert other.add_exported(data) == 0 and other.export() == store.export()

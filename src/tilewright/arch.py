@@ -7,8 +7,8 @@ no kernel and no compiler.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.errors import InvalidConfig, UnknownName, Unsupported
 
@@ -98,8 +98,7 @@ class ArchSpec:
             raise Unsupported(f"{what}: needs {missing}, which {self.name} lacks; {able} can run it")
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(NamedTuple):
     """How many CTAs of one kernel an SM holds, and which limits hold it there.
 
     `occupancy` is warps over the SM's maximum, 0 to 1. `limiters` are those of LIMITERS that allow exactly
@@ -165,6 +164,8 @@ def get_arch(name: str) -> ArchSpec:
         known = spec.name.removeprefix("sm_")
         if digits in (known, known.rstrip("a")):
             return spec
+    import difflib
+
     nearest = difflib.get_close_matches(f"sm_{digits}", ARCHS, n=1, cutoff=0.0)[0]
     raise UnknownName(f"architecture {name!r}: not known; there are {', '.join(ARCHS)}; the nearest name is {nearest}")
 

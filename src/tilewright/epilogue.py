@@ -12,17 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilewright.errors import InvalidProblem
 
-Float64Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Float64Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class EpilogueOp:
+class EpilogueOp(NamedTuple):
     """One operation: its name, its device statement over `x`, its meaning in float64, whether it reads a bias.
 
     `meaning` takes `x` (…, m, n) and the bias (n,), which is None where none is needed. `growth` is how many times the
@@ -41,9 +42,23 @@ def _plus_bias(x: Float64Array, bias: Float64Array | None) -> Float64Array:
     return x + bias
 
 
+def _relu(x: Float64Array, _: Float64Array | None) -> Float64Array:
+    import numpy as np
+
+    return np.where(np.isnan(x), x, np.maximum(x, 0.0))
+
+
 def _gelu(x: Float64Array, _: Float64Array | None) -> Float64Array:
+    import numpy as np
+
     inner: Float64Array = np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x * x * x))
     return 0.5 * x * (1.0 + inner)
+
+
+def _silu(x: Float64Array, _: Float64Array | None) -> Float64Array:
+    import numpy as np
+
+    return 0.5 * x * (1.0 + np.tanh(x / 2.0))
 
 
 ROUNDED = 4.0
@@ -52,9 +67,9 @@ OPERATIONS = {
     op.name: op
     for op in (
         EpilogueOp("bias", "x = Scalar::add(x, Scalar::load(args.bias + col));", _plus_bias, needs_bias=True),
-        EpilogueOp("relu", "x = Scalar::relu(x);", lambda x, _: np.where(np.isnan(x), x, np.maximum(x, 0.0))),
+        EpilogueOp("relu", "x = Scalar::relu(x);", _relu),
         EpilogueOp("gelu", "x = Scalar::gelu(x);", _gelu, growth=ROUNDED),
-        EpilogueOp("silu", "x = Scalar::silu(x);", lambda x, _: 0.5 * x * (1.0 + np.tanh(x / 2.0)), growth=ROUNDED),
+        EpilogueOp("silu", "x = Scalar::silu(x);", _silu, growth=ROUNDED),
     )
 }
 

@@ -9,14 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +144,10 @@ class Record:
 
 def environment(**more: Any) -> dict[str, Any]:
     """Versions, machine, date and commit, with `more` (device, clocks, compilers) added; None values dropped."""
+    import platform
+    from datetime import UTC, datetime
+    from importlib import metadata
+
     versions = {}
     for name in PACKAGES:
         try:
@@ -170,6 +170,8 @@ def commit() -> str | None:
     named = os.environ.get("TILEWRIGHT_COMMIT")
     if named:
         return named
+    import subprocess
+
     git = ("git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty", "--abbrev=12")
     try:
         done = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+import tilewright.tune
 from tilewright.api import execution, plan
 from tilewright.errors import InvalidInput, InvalidProblem
 from tilewright.lab.overhead import overhead_record
 from tilewright.run.cuda import probe
-from tilewright.select import choose, first_use
+from tilewright.select import choose
 
 pytestmark = pytest.mark.gpu
 
@@ -279,7 +280,7 @@ def test_cupys_own_product_means_the_same_where_it_is_taken(cupy, faster_library
 
 def test_a_first_use_is_tuned_where_the_environment_asks_for_it(torch, monkeypatch, cold_cache):
     monkeypatch.setenv("TILEWRIGHT_AUTOTUNE", "on")
-    monkeypatch.setattr(first_use, "Request", functools.partial(first_use.Request, budget_s=60.0))
+    monkeypatch.setattr(tilewright.tune, "Request", functools.partial(tilewright.tune.Request, budget_s=60.0))
     a, b = integers(torch, 192, 320), integers(torch, 320, 256)
     require_product(torch, tw.matmul(a, b), a, b)
     assert tw.Gemm(a, b).plan().parts[0].choice.tuned

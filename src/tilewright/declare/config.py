@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tilewright.arch import ArchSpec
 from tilewright.declare.expr import Expr
 from tilewright.declare.nearest import advice
 from tilewright.declare.operand_map import tensor_maps
-from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
+from tilewright.declare.rules import Check, Rule, arch_rule, binary_rule, check, first_failure
 from tilewright.declare.rung import Rung
-from tilewright.declare.tensor_map import TensorMap
 from tilewright.errors import InvalidConfig, InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
+
+if TYPE_CHECKING:
+    from tilewright.declare.tensor_map import TensorMap
 
 BetaMode = Literal["specialised", "runtime", "always_read"]
 BETA_ZERO, BETA_GENERAL, BETA_RUNTIME, BETA_ALWAYS_READ = range(4)
@@ -86,9 +88,14 @@ class Config:
         return " ".join(f"{name}={value}" for name, value in self.values.items())
 
     @cached_property
+    def constants_scope(self) -> Scope:
+        """Parameters and derived values by name, which is all that config rules may name."""
+        return scope_of(self.rung, self.values)
+
+    @cached_property
     def scope(self) -> Scope:
         """Parameters, derived values, threads and shared bytes by name."""
-        scope = scope_of(self.rung, self.values)
+        scope = self.constants_scope
         x, y, z = _triple(self.rung.launch.block, scope)
         static = self._smem_bytes(scope, dynamic=False)
         dynamic = self._smem_bytes(scope, dynamic=True)
@@ -166,8 +173,7 @@ class Config:
     def arch_checks(self, arch: ArchSpec) -> list[Check]:
         """Every architecture rule with its outcome, the rung's own before the common ones."""
         names = self.scope.with_values(arch.names())
-        rules = [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
-        return [check(rule, names) for rule in rules]
+        return [check(rule, names) for rule in self._arch_rules]
 
     def require_arch(self, arch: ArchSpec) -> None:
         """Raise Unsupported without the features this config needs, InvalidConfig without the room."""
@@ -178,12 +184,20 @@ class Config:
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}; {fix}")
 
     def _arch_failure(self, arch: ArchSpec) -> Check | None:
-        return next((result for result in self.arch_checks(arch) if not result.held), None)
+        return first_failure(self._arch_rules, self.scope.with_values(arch.names()))
+
+    @property
+    def _arch_rules(self) -> list[Rule]:
+        return [*self.rung.rules_of("arch"), *(r for r in COMMON_RULES if r.kind == "arch")]
 
     def fits(self, arch: ArchSpec) -> bool:
         """Whether config and architecture rules hold and the architecture has what the rung requires."""
-        own = first_failure(self.rung.rules_of("config"), scope_of(self.rung, self.values))
-        return own is None and self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
+        own = first_failure(self.rung.rules_of("config"), self.constants_scope)
+        return own is None and self.has_room_on(arch)
+
+    def has_room_on(self, arch: ArchSpec) -> bool:
+        """Whether architecture rules hold and the architecture has what the rung requires, for a valid config."""
+        return self.rung.requires.features <= arch.features and self._arch_failure(arch) is None
 
     def require_problem(self, problem: Problem) -> None:
         """Raise InvalidProblem unless this config can run `problem`."""

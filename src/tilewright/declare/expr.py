@@ -9,8 +9,10 @@ Nothing is ever passed to `eval`.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from tilewright.errors import InvalidDeclaration
 
@@ -24,26 +26,26 @@ class ExpressionError(ArithmeticError):
     """An expression has no value: it overflows 64 bits, divides by zero or divides a negative number."""
 
 
-def _checked(value: int, text: str) -> int:
+def _checked(value: int, node: ast.expr) -> int:
     if not -INT64_MAX <= value <= INT64_MAX:
-        raise ExpressionError(f"{text} overflows 64 bits")
+        raise ExpressionError(f"{ast.unparse(node)} overflows 64 bits")
     return value
 
 
-def _divide(a: int, b: int, text: str, *, remainder: bool) -> int:
+def _divide(a: int, b: int, node: ast.expr, *, remainder: bool) -> int:
     if b == 0:
-        raise ExpressionError(f"{text} divides by zero")
+        raise ExpressionError(f"{ast.unparse(node)} divides by zero")
     if a < 0 or b < 0:
-        raise ExpressionError(f"{text} divides negative numbers")
+        raise ExpressionError(f"{ast.unparse(node)} divides negative numbers")
     return a % b if remainder else a // b
 
 
-_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[int, int, str], int]]] = {
-    ast.Add: ("+", lambda a, b, t: _checked(a + b, t)),
-    ast.Sub: ("-", lambda a, b, t: _checked(a - b, t)),
-    ast.Mult: ("*", lambda a, b, t: _checked(a * b, t)),
-    ast.FloorDiv: ("/", lambda a, b, t: _divide(a, b, t, remainder=False)),
-    ast.Mod: ("%", lambda a, b, t: _divide(a, b, t, remainder=True)),
+_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[int, int, ast.expr], int]]] = {
+    ast.Add: ("+", lambda a, b, node: _checked(a + b, node)),
+    ast.Sub: ("-", lambda a, b, node: _checked(a - b, node)),
+    ast.Mult: ("*", lambda a, b, node: _checked(a * b, node)),
+    ast.FloorDiv: ("/", lambda a, b, node: _divide(a, b, node, remainder=False)),
+    ast.Mod: ("%", lambda a, b, node: _divide(a, b, node, remainder=True)),
 }
 _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[int, int], bool]]] = {
     ast.Eq: ("==", lambda a, b: a == b),
@@ -53,22 +55,31 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[int, int], bool]]] = {
     ast.Gt: (">", lambda a, b: a > b),
     ast.GtE: (">=", lambda a, b: a >= b),
 }
-_FUNCTIONS: dict[str, tuple[str, Callable[[int, int, str], int]]] = {
-    "ceil_div": ("(({a} + {b} - 1) / {b})", lambda a, b, t: _divide(_checked(a + b - 1, t), b, t, remainder=False)),
+_FUNCTIONS: dict[str, tuple[str, Callable[[int, int, ast.expr], int]]] = {
+    "ceil_div": (
+        "(({a} + {b} - 1) / {b})",
+        lambda a, b, node: _divide(_checked(a + b - 1, node), b, node, remainder=False),
+    ),
     "min": ("({a} < {b} ? {a} : {b})", lambda a, b, _: min(a, b)),
     "max": ("({a} > {b} ? {a} : {b})", lambda a, b, _: max(a, b)),
 }
 
 
+_WORD = re.compile(r"\b[^\W\d]\w*")
+_NOT_NAMES = frozenset({"and", "or", "not", *_FUNCTIONS})
+
+
 def _name(node: ast.Name) -> _Node:
     key = node.id
+    if key in _FUNCTIONS:
+        raise InvalidDeclaration(f"{key}: is a function of two values, and no name")
     return (lambda names: names[key]), f"(long long)({key})"
 
 
 def _constant(node: ast.Constant) -> _Node:
     if type(node.value) is not int:
         raise InvalidDeclaration(f"{node.value!r}: only integer constants are allowed in an expression")
-    value = _checked(node.value, str(node.value))
+    value = _checked(node.value, node)
     return (lambda names: value), f"{value}LL"
 
 
@@ -77,8 +88,7 @@ def _binary(node: ast.BinOp) -> _Node:
         raise InvalidDeclaration(f"{ast.unparse(node)}: the operators are + - * // %")
     symbol, function = _ARITHMETIC[type(node.op)]
     (left, left_cpp), (right, right_cpp) = _build(node.left), _build(node.right)
-    text = ast.unparse(node)
-    return (lambda names: function(left(names), right(names), text)), f"({left_cpp} {symbol} {right_cpp})"
+    return (lambda names: function(left(names), right(names), node)), f"({left_cpp} {symbol} {right_cpp})"
 
 
 def _boolean(node: ast.BoolOp) -> _Node:
@@ -104,12 +114,17 @@ def _compare(node: ast.Compare) -> _Node:
     except KeyError:
         raise InvalidDeclaration(f"{ast.unparse(node)}: the comparisons are == != < <= > >=") from None
 
+    pairs = zip(steps, sides, sides[1:], strict=False)
+    cpp = "(" + " && ".join(f"{a} {symbol} {b}" for (symbol, _), (_, a), (_, b) in pairs) + ")"
+    if len(steps) == 1:
+        ((_, compare),), ((left, _), (right, _)) = steps, sides
+        return (lambda names: int(compare(left(names), right(names)))), cpp
+
     def evaluate(names: Names) -> int:
         values = [side(names) for side, _ in sides]
         return int(all(test(a, b) for (_, test), a, b in zip(steps, values, values[1:], strict=False)))
 
-    pairs = zip(steps, sides, sides[1:], strict=False)
-    return evaluate, "(" + " && ".join(f"{a} {symbol} {b}" for (symbol, _), (_, a), (_, b) in pairs) + ")"
+    return evaluate, cpp
 
 
 def _call(node: ast.Call) -> _Node:
@@ -118,8 +133,7 @@ def _call(node: ast.Call) -> _Node:
         raise InvalidDeclaration(f"{ast.unparse(node)}: the functions are {', '.join(_FUNCTIONS)}, each of two values")
     template, function = _FUNCTIONS[name]
     (left, left_cpp), (right, right_cpp) = _build(node.args[0]), _build(node.args[1])
-    text = ast.unparse(node)
-    return (lambda names: function(left(names), right(names), text)), template.format(a=left_cpp, b=right_cpp)
+    return (lambda names: function(left(names), right(names), node)), template.format(a=left_cpp, b=right_cpp)
 
 
 _BUILDERS: dict[type[ast.expr], Callable[..., _Node]] = {
@@ -140,26 +154,41 @@ def _build(node: ast.expr) -> _Node:
     return builder(node)
 
 
+@cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text)) - _NOT_NAMES
+
+
+@cache
+def _parsed(text: str) -> _Node:
+    """The evaluation of an expression and its C++; many are written more than once."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise InvalidDeclaration(f"{text!r}: not an expression ({error.msg})") from None
+    return _build(tree)
+
+
 @dataclass(frozen=True)
 class Expr:
-    """A parsed expression. Raises InvalidDeclaration for anything outside the language."""
+    """An expression, parsed when it is first used, as a process uses few of all rungs'.
+
+    Anything outside the language raises InvalidDeclaration then.
+    """
 
     text: str
-    names: frozenset[str] = field(init=False, compare=False)
-    cpp: str = field(init=False, compare=False, repr=False)
-    _evaluate: _Evaluate = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        try:
-            tree = ast.parse(self.text.strip(), mode="eval").body
-        except SyntaxError as error:
-            raise InvalidDeclaration(f"{self.text!r}: not an expression ({error.msg})") from None
-        evaluate, cpp = _build(tree)
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
-        for key, value in (("names", frozenset(names)), ("cpp", cpp), ("_evaluate", evaluate)):
-            object.__setattr__(self, key, value)
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name in it but those of functions."""
+        return _words(self.text)
 
-    def evaluate(self, names: Names) -> int:
-        """The value for `names`; truth is 1 or 0. Raises ExpressionError, or KeyError for an unbound name."""
-        return self._evaluate(names)
+    @property
+    def cpp(self) -> str:
+        """The same in C++."""
+        return _parsed(self.text)[1]
+
+    @cached_property
+    def evaluate(self) -> _Evaluate:
+        """From names to the value; truth is 1 or 0. Raises ExpressionError, or KeyError for an unbound name."""
+        return _parsed(self.text)[0]

@@ -6,18 +6,19 @@ Owns the way from a declaration and a problem to `TensorMap` values. It holds no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilewright.declare.expr import Expr, Names
-from tilewright.declare.tensor_map import ALIGNMENT_BYTES, TensorMap
 from tilewright.errors import InvalidProblem
 from tilewright.problem import ITEMSIZE_BYTES, Problem
+
+if TYPE_CHECKING:
+    from tilewright.declare.tensor_map import TensorMap
 
 OPERANDS = ("a", "b", "d")
 
 
-@dataclass(frozen=True)
-class OperandMap:
+class OperandMap(NamedTuple):
     """The map of operand 'a', 'b' or 'd' as it is stored; a batch is its third dimension.
 
     Boxes are in elements, `span_bytes` is the swizzle's span or 0. Expressions may name the problem's sizes and every
@@ -40,6 +41,8 @@ class OperandMap:
 
         Raises InvalidProblem.
         """
+        from tilewright.declare.tensor_map import ALIGNMENT_BYTES, TensorMap
+
         rows, cols = problem.stored_shape(self.operand)
         dtype = problem.out_dtype if self.operand == "d" else problem.dtype
         if problem.alignment_bytes % ALIGNMENT_BYTES:

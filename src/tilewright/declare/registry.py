@@ -6,19 +6,22 @@ isn't the stem. A search is a `.py` alone. Nothing lists rungs by hand.
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from tilewright.declare.rung import Rung
 from tilewright.declare.step import Search, Step
 from tilewright.errors import InvalidDeclaration, InvalidInput, UnknownName
 
 RUNGS_DIR = Path(__file__).resolve().parent.parent / "rungs"
+_PACKAGE = "tilewright.rungs"
+_HEADS = re.compile(r'extern "C" __global__ ([^;{]*)')
+_CALLED = re.compile(r"\b(\w+)\(")
 
 
 class Registry(Mapping[str, Rung]):
@@ -60,6 +63,8 @@ class Registry(Mapping[str, Rung]):
         matches += [s for s in self.steps if s.track == first and query == str(s.number)]
         if len(matches) == 1:
             return matches[0]
+        import difflib
+
         names = [step.name for step in self.steps]
         close = difflib.get_close_matches(query, names, n=3, cutoff=0.4) or names
         raise UnknownName(f"rung {query!r}: no such rung; try {', '.join(close)}")
@@ -80,8 +85,9 @@ def _ordered(steps: dict[str, Rung | Search]) -> list[Rung | Search]:
 
 def discover(folder: Path) -> Registry:
     """Every rung under `folder` (recursively; `include/` is left out). Raises InvalidDeclaration."""
-    declared = [p for p in sorted(folder.rglob("*.py")) if p.stem != "__init__"]
-    kernels = {p.stem: p for p in sorted(folder.rglob("*.cu"))}
+    files = sorted(folder.rglob("*.[cp][uy]"))
+    declared = [p for p in files if p.suffix == ".py" and p.stem != "__init__"]
+    kernels = {p.stem: p for p in files if p.suffix == ".cu"}
     steps: dict[str, Rung | Search] = {}
     for path in declared:
         if path.stem in steps:
@@ -92,11 +98,7 @@ def discover(folder: Path) -> Registry:
 
 
 def _read(path: Path, kernels: Mapping[str, Path]) -> Rung | Search:
-    spec = importlib.util.spec_from_file_location(f"tilewright_rung_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    rung = getattr(module, "RUNG", None)
+    rung = getattr(_module(path), "RUNG", None)
     if isinstance(rung, Search):
         return replace(rung, name=path.stem)
     if not isinstance(rung, Rung):
@@ -105,9 +107,20 @@ def _read(path: Path, kernels: Mapping[str, Path]) -> Rung | Search:
     if stem not in kernels:
         raise InvalidDeclaration(f"{path.stem}: no {stem}.cu beside {path.name}; add it, or name another rung's kernel")
     source = kernels[stem].read_text(encoding="utf-8")
-    if not re.search(rf'extern "C" __global__ [^;{{]*\b{stem}\(', source):
+    if not any(stem in _CALLED.findall(head) for head in _HEADS.findall(source)):
         raise InvalidDeclaration(f'{stem}.cu: must define extern "C" __global__ void {stem}(...), its own stem')
     return replace(rung, name=path.stem, source=source)
+
+
+def _module(path: Path) -> ModuleType:
+    """The declaration's module: the package's own once, however many others build on it, and that of any other file."""
+    if path.is_relative_to(RUNGS_DIR):
+        return importlib.import_module(".".join((_PACKAGE, *path.relative_to(RUNGS_DIR).with_suffix("").parts)))
+    spec = importlib.util.spec_from_file_location(f"tilewright_rung_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _check_tree(steps: Mapping[str, Rung | Search], kernels: Mapping[str, Path]) -> None:

@@ -10,16 +10,14 @@ be non-zero.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tilewright.declare.expr import Expr, ExpressionError, Names
 
 Kind = Literal["config", "arch", "problem", "choice", "binary"]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """`expr` must be true, `reason` says what for."""
 
     kind: Kind
@@ -52,8 +50,7 @@ def binary_rule(expr: str, reason: str) -> Rule:
     return Rule("binary", Expr(expr), reason)
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A rule applied: the values of the names it uses, and whether it held (None: it could not be computed)."""
 
     rule: Rule
@@ -86,7 +83,10 @@ def check(rule: Rule, names: Names) -> Check:
 def first_failure(rules: Iterable[Rule], names: Names) -> Check | None:
     """The first rule that doesn't hold, or None."""
     for rule in rules:
-        result = check(rule, names)
-        if not result.held:
-            return result
+        try:
+            held = rule.expr.evaluate(names)
+        except ExpressionError:
+            held = 0
+        if not held:
+            return check(rule, names)
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import LANE_NAMES, Footprint
@@ -52,8 +53,7 @@ def with_defaults(params: tuple[Param, ...], **defaults: int) -> tuple[Param, ..
     return tuple(replace(p, default=defaults.get(p.name, p.default)) for p in params)
 
 
-@dataclass(frozen=True)
-class Derived:
+class Derived(NamedTuple):
     """A constant computed from the parameters and from earlier derived values."""
 
     name: str
@@ -66,8 +66,7 @@ def derived(name: str, expr: str, doc: str) -> Derived:
     return Derived(name, Expr(expr), doc)
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(NamedTuple):
     """One shared-memory array: elements of one stage, stages, and whether it is allocated dynamically."""
 
     name: str
@@ -81,8 +80,7 @@ def shared(name: str, elements: str, *, stages: str = "1", dynamic: bool = False
     return Shared(name, Expr(elements), Expr(stages), dynamic)
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """Launch geometry: CTAs per grid dimension, threads per block dimension, CTAs per cluster dimension.
 
     Grid expressions may name the problem's sizes and `sm_count`, the SMs of the device it is planned for.
@@ -283,6 +281,8 @@ class Rung(Step):
             self._require(expr, known | {"sm_count"}, "scratch")
 
     def _require(self, expr: Expr, known: set[str], where: str, *, arch: bool = False) -> None:
+        if expr.names <= known:
+            return
         unknown = {n for n in expr.names - known if not (arch and n.startswith("arch_"))}
         if unknown:
             raise InvalidDeclaration(

@@ -5,13 +5,12 @@ Owns the value type. Who allocates it for a launch is `run.scratch`'s business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.declare.expr import Expr
 
 
-@dataclass(frozen=True)
-class Scratch:
+class Scratch(NamedTuple):
     """`sums` accumulators of arbitrary contents at `args.workspace`, and `flags` unsigned integers at `args.flags`.
 
     Both may name the problem's sizes and `sm_count`, the SMs of the device it is planned for. Flags are zero when a

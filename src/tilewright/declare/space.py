@@ -29,10 +29,11 @@ def rung_config(rung: Rung, settings: Mapping[str, int] | None = None) -> Config
                 f"{rung.name}: {name}={value!r}: must be an integer from {param.lowest} to {param.highest}"
             )
         values[name] = value
-    failure = config_failure(rung, values)
+    config = Config(rung, values)
+    failure = _failure(rung, config.constants_scope)
     if failure is not None:
         raise InvalidConfig(f"{rung.name}: {failure}; {advice(rung, values, lambda trial: _is_valid(rung, trial))}")
-    return Config(rung, values)
+    return config
 
 
 def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
@@ -40,7 +41,11 @@ def config_failure(rung: Rung, values: Mapping[str, int]) -> Check | None:
 
     Raises InvalidDeclaration when a rule has no value although every earlier one held.
     """
-    failure = first_failure(rung.rules_of("config"), scope_of(rung, values))
+    return _failure(rung, scope_of(rung, values))
+
+
+def _failure(rung: Rung, names: Scope) -> Check | None:
+    failure = first_failure(rung.rules_of("config"), names)
     if failure is not None and failure.held is None:
         raise InvalidDeclaration(
             f"{rung.name}: {failure.rule.expr.text}: {failure.detail}, and no earlier rule says so"

@@ -6,6 +6,7 @@ Owns words and order only: number, predecessor, lesson, what was published. What
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilewright.errors import InvalidDeclaration
 
@@ -24,8 +25,7 @@ class Lesson:
     expires: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
+class Published(NamedTuple):
     """What the documents this ladder began from report for the step.
 
     `time_ms` and `percent_of_cublas` are an article's, 4096³ on a card with 84 SMs (sm_120). `chapter_step` and

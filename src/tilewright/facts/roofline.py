@@ -7,21 +7,20 @@ tensor-core instruction was measured to do, where that is recorded. Nothing is m
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewright.arch import get_arch
 from tilewright.declare.config import Config
 from tilewright.errors import UnknownName
-from tilewright.facts.counts import counts
 from tilewright.problem import ITEMSIZE_BYTES, Problem
-from tilewright.record import Row
+
+if TYPE_CHECKING:
+    from tilewright.record import Row
 
 MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """One product by its datasheet: SMs, boost clock, DRAM bandwidth and L2 size."""
 
     name: str
@@ -72,8 +71,7 @@ def card_of_arch(arch_name: str) -> Card | None:
     return next((card for card in CARDS.values() if card.arch == arch_name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
+class Roofline(NamedTuple):
     """Both forms of the memory bound, the compute bound and its source, and the sizes that say if the model holds.
 
     `requested_bytes` are the global loads as the kernel makes them; `operand_bytes` are A, B, D and, when it is read,
@@ -142,7 +140,7 @@ class Roofline:
     def to_json(self) -> dict[str, Any]:
         """Inputs and bounds as JSON types."""
         bounds = ("flop_per_byte", "memory_flops", "memory_floor_ms", "operand_floor_ms", "compute_floor_ms")
-        return {**asdict(self), **{name: getattr(self, name) for name in (*bounds, "premise_holds")}}
+        return {**self._asdict(), **{name: getattr(self, name) for name in (*bounds, "premise_holds")}}
 
 
 def _mib(size_bytes: int) -> str:
@@ -154,6 +152,8 @@ def roofline(config: Config, problem: Problem, card: Card, ceiling: Row | None =
 
     `ceiling` is the recorded one of the problem's elements on this card, if any.
     """
+    from tilewright.facts.counts import counts
+
     peak_flops, peak_source = card.peak_flops(problem.dtype), "datasheet"
     if problem.dtype != "float32" and ceiling is not None and ceiling.tflops is not None:
         peak_flops, peak_source = 1e12 * ceiling.tflops, ceiling.rung

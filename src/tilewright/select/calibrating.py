@@ -11,7 +11,6 @@ import math
 import random
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from tilewright.declare import Config
 from tilewright.errors import InvalidInput
 from tilewright.measure.baseline import BASELINE
 from tilewright.problem import Problem
-from tilewright.record import Ratio, Record, tries_every
-from tilewright.select.calibration import Calibration, KnownConfig, Learned, shape_class
+from tilewright.record import Ratio, Record, Row, tries_every
+from tilewright.select.calibration import SELDOM_MEASURED, Calibration, KnownConfig, Learned, shape_class
 from tilewright.select.candidates import written_down
 from tilewright.select.fitting import Vector, fitted
 from tilewright.select.model import Constants
@@ -59,7 +58,10 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | No
         )
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
-    with_library = {dtype: replace(found, library=_library(every, dtype, launch)) for dtype, found in learned.items()}
+    with_library = {
+        dtype: found._replace(library=_library(every, dtype, launch), own=faster_than_library(every, dtype))
+        for dtype, found in learned.items()
+    }
     commits = sorted({str(record.environment.get("commit")) for record in every})
     named = {} if launch is None else {"launch": launch}
     about = {"records": list(used), "commits": commits, "seed": seed, **named}
@@ -82,7 +84,7 @@ def _learned(samples: list[Sample], rates: Rates, seed: int) -> Learned:
         "held_out_regret": regret(unused, learned, rates),
     }
     figures = {name: round(value, 4) for name, value in fit.items() if value is not None}
-    return _with_fastest(replace(_fit(samples, rates) if held_out else learned, fit=figures), samples)
+    return _with_fastest((_fit(samples, rates) if held_out else learned)._replace(fit=figures), samples)
 
 
 def _with_fastest(learned: Learned, samples: Sequence[Sample]) -> Learned:
@@ -98,7 +100,7 @@ def _with_fastest(learned: Learned, samples: Sequence[Sample]) -> Learned:
         if len(common) > 1:
             best = min(common, key=lambda config: math.prod(times[config] for times in shapes.values()))
             fastest.setdefault(id(learned.known(best)), []).append(name)
-    return replace(learned, configs=tuple(replace(x, fastest=fastest.get(id(x), ())) for x in learned.configs))
+    return learned._replace(configs=tuple(x._replace(fastest=fastest.get(id(x), ())) for x in learned.configs))
 
 
 def _fit(samples: Sequence[Sample], rates: Rates) -> Learned:
@@ -180,7 +182,7 @@ def _by_problem(samples: Iterable[Sample]) -> dict[Problem, list[Sample]]:
 def _constants_of(learned: Learned, config: Config) -> Constants | None:
     """What the config is expected by; None where it is no candidate."""
     known = learned.known(config)
-    return None if known is None else replace(learned.rungs[known.rung], efficiency=known.efficiency)
+    return None if known is None else learned.rungs[known.rung]._replace(efficiency=known.efficiency)
 
 
 def _expected(samples: Iterable[Sample], learned: Learned, rates: Rates) -> dict[Sample, float]:
@@ -211,20 +213,39 @@ def regret(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float |
 
 def _library(records: Iterable[Record], dtype: str, launch: str | None) -> dict[str, float]:
     """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1."""
+    rows = (row for record, row in rows_of(records, launch) if record.command == "bench")
+    classes = _ratios_by_class(rows, dtype)
+    return _means({name: ratios for name, ratios in classes.items() if all(ratio.high < 1.0 for ratio in ratios)})
+
+
+def faster_than_library(records: Iterable[Record], dtype: str) -> dict[str, float]:
+    """By shape class the same ratio, where every record of it, in whatever mode, says that it is surely above 1.
+
+    Of other than SELDOM_MEASURED none, as nobody asks.
+    """
+    classes: dict[str, list[Ratio]] = {}
+    for record in records if dtype in SELDOM_MEASURED else ():
+        if record.command in ("bench", "ladder"):
+            for name, ratios in _ratios_by_class(record.rows, dtype).items():
+                classes.setdefault(name, []).extend(ratios)
+    return _means({name: ratios for name, ratios in classes.items() if all(ratio.low > 1.0 for ratio in ratios)})
+
+
+def _ratios_by_class(rows: Iterable[Row], dtype: str) -> dict[str, list[Ratio]]:
+    """By shape class the ratio of each of its problems, that of the kernel of ours which was fastest in any row."""
     best: dict[Problem, Ratio] = {}
-    for record, row in rows_of(records, launch):
-        is_ours = record.command == "bench" and row.rung != BASELINE
-        if is_ours and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
+    for row in rows:
+        if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
             problem = problem_of(row.problem)
             best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
     classes: dict[str, list[Ratio]] = {}
     for problem, ratio in best.items():
         classes.setdefault(shape_class(problem), []).append(ratio)
-    return {
-        name: round(statistics.geometric_mean(map(_median, ratios)), 4)
-        for name, ratios in classes.items()
-        if all(ratio.high < 1.0 for ratio in ratios)
-    }
+    return classes
+
+
+def _means(classes: Mapping[str, Sequence[Ratio]]) -> dict[str, float]:
+    return {name: round(statistics.geometric_mean(map(_median, ratios)), 4) for name, ratios in classes.items()}
 
 
 def _median(ratio: Ratio) -> float:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
@@ -25,10 +26,11 @@ SCHEMA = "tilewright-calibration/2"
 FOLDER = Path(__file__).resolve().parent / "calibration"
 LIKE = {"float16": "bfloat16"}
 """Element types that run like another one, whose constants stand for their own."""
+SELDOM_MEASURED = ("float16", "bfloat16")
+"""Element types of which records hold a few shapes alone: no suite has been measured in them yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownConfig:
+class KnownConfig(NamedTuple):
     """A config that was measured: its efficiency, and how many of its CTAs an SM holds.
 
     `fastest` are the shape classes for whose shapes none of those that were measured was faster in the mean.
@@ -41,11 +43,11 @@ class KnownConfig:
     fastest: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class Learned(NamedTuple):
     """What is known of products of one element type.
 
     `library` is, by shape class, the ratio of the framework's own time to the chosen kernel's where that is below 1.
+    `own` is that to our fastest kernel's where every record says that it is above 1; of SELDOM_MEASURED alone.
     `fit` says how it was made and how well it holds.
     """
 
@@ -53,6 +55,7 @@ class Learned:
     configs: tuple[KnownConfig, ...]
     library: Mapping[str, float]
     fit: Mapping[str, Any]
+    own: Mapping[str, float] = MappingProxyType({})
 
     def known(self, config: Config) -> KnownConfig | None:
         """What was learned of this config; None where it was not kept."""
@@ -75,17 +78,23 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """The file's contents."""
-        rates = {name: getattr(self.rates, name) for name in Rates.__slots__}
         learned = {
             dtype: {
-                "rungs": {name: _fields(constants) for name, constants in found.rungs.items()},
-                "configs": [_fields(config) for config in found.configs],
+                "rungs": {name: constants._asdict() for name, constants in found.rungs.items()},
+                "configs": [config._asdict() for config in found.configs],
                 "library": dict(found.library),
+                "own": dict(found.own),
                 "fit": dict(found.fit),
             }
             for dtype, found in self.learned.items()
         }
-        return {"schema": SCHEMA, "arch": self.arch, "about": dict(self.about), "rates": rates, "learned": learned}
+        return {
+            "schema": SCHEMA,
+            "arch": self.arch,
+            "about": dict(self.about),
+            "rates": self.rates._asdict(),
+            "learned": learned,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
@@ -98,14 +107,11 @@ class Calibration:
                 configs=tuple(KnownConfig(**values) for values in found["configs"]),
                 library=found["library"],
                 fit=found["fit"],
+                own=found.get("own", {}),
             )
             for dtype, found in data["learned"].items()
         }
         return cls(arch=data["arch"], rates=Rates(**data["rates"]), learned=learned, about=data["about"])
-
-
-def _fields(value: Constants | KnownConfig) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__slots__}
 
 
 @cache

@@ -1,34 +1,33 @@
 """Which configs are worth a look: every rung's default, a few more that are written down, those that searches found.
 
-Owns `candidates.toml`, the configs that a calibration tries, and the set that a choice is made from.
+Owns `candidates.json`, by rung what is always considered beside its default and what `tilewright bench --every` times,
+each without the parameters that keep their defaults, and the set that a choice is made from.
 """
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tilewright.arch import ArchSpec
-from tilewright.declare import Config, Expr, all_rungs, rung_config
+from tilewright.declare import Config, Expr, Rung, all_rungs, rung_config
 from tilewright.declare.expr import ExpressionError
 from tilewright.declare.rules import first_failure
 from tilewright.declare.rung import PROBLEM_NAMES
 from tilewright.errors import InvalidConfig, InvalidInput, InvalidProblem
 from tilewright.problem import Problem
-from tilewright.run.scratch import ACCUMULATOR_BYTES
 from tilewright.select.calibration import Calibration, Learned
-from tilewright.select.model import Constants, Terms, predict
+from tilewright.select.model import PARTIAL_BYTES, Constants, Terms, predict
 from tilewright.select.traits import Traits, pieces_of, traits_of
 
-FILE = Path(__file__).with_name("candidates.toml")
+FILE = Path(__file__).with_name("candidates.json")
 MOST_WORKSPACE_BYTES = 2**28
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A config with all that the model needs of it.
 
     `calibrated`: runs of its rung stand behind the constants. `rules` are those of the problem's that name nothing
@@ -74,38 +73,48 @@ class Candidate:
         return predict(self.traits, pieces, self.constants, problem, calibration.rates, through_dram_us)
 
 
-@cache
 def written_down() -> tuple[Config, ...]:
-    """Every rung's default and the configs of `candidates.toml`, in the ladder's order; each once.
+    """Every rung's default and the configs of `candidates.json`, in the ladder's order; each once.
 
     Raises InvalidInput for an entry that no rung takes.
     """
-    registry = all_rungs()
-    more = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    for name in more:
-        if name not in registry:
-            raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
-    configs = []
-    for name, rung in registry.items():
-        configs.append(rung_config(rung))
-        for settings in more.get(name, {}).get("configs", []):
-            try:
-                configs.append(rung_config(rung, settings))
-            except InvalidConfig as error:
-                raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
+    return tuple(config for rung in all_rungs().values() for config in _written_down_of(rung.name))
+
+
+@cache
+def _written_down_of(name: str) -> tuple[Config, ...]:
+    rung, configs = all_rungs()[name], []
+    configs.append(rung_config(rung))
+    for settings in _file().get(name, []):
+        try:
+            configs.append(rung_config(rung, settings))
+        except InvalidConfig as error:
+            raise InvalidInput(f"{FILE.name}: {settings}: {error}") from error
     return tuple(dict.fromkeys(configs))
+
+
+@cache
+def _file() -> Mapping[str, Any]:
+    more: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    for name in more:
+        if name not in all_rungs():
+            raise InvalidInput(f"{FILE.name}: {name}: no such rung; name one as `tilewright rungs` does")
+    return more
 
 
 @cache
 def candidates_for(arch: ArchSpec, dtype: str, calibration: Calibration) -> tuple[Candidate, ...]:
     """The candidates for products of an element type on an architecture, in the ladder's order."""
     learned = calibration.of(dtype)
-    configs = written_down() if learned is None else (*written_down(), *_found_fastest(learned))
-    return tuple(
-        _candidate(config, arch, learned)
-        for config in dict.fromkeys(configs)
-        if dtype in config.rung.requires.every_dtype and config.fits(arch)
-    )
+    rungs = [
+        rung
+        for rung in all_rungs().values()
+        if dtype in rung.requires.every_dtype and rung.requires.features <= arch.features
+    ]
+    configs = [config for rung in rungs for config in _written_down_of(rung.name)]
+    if learned is not None:
+        configs += _found_fastest(learned, {rung.name: rung for rung in rungs})
+    return tuple(_candidate(config, arch, learned) for config in dict.fromkeys(configs) if config.has_room_on(arch))
 
 
 def refusal(config: Config, problem: Problem, sm_count: int) -> str:
@@ -122,24 +131,21 @@ def refusal(config: Config, problem: Problem, sm_count: int) -> str:
         return str(error)
     except ExpressionError as error:
         return f"{config.rung.name}: {error}: more CTAs than can be launched"
-    if sums * ACCUMULATOR_BYTES > MOST_WORKSPACE_BYTES:
-        needs = f"a workspace of {sums * ACCUMULATOR_BYTES >> 20} MiB"
+    if sums * PARTIAL_BYTES > MOST_WORKSPACE_BYTES:
+        needs = f"a workspace of {sums * PARTIAL_BYTES >> 20} MiB"
         most = f"at most {MOST_WORKSPACE_BYTES >> 20} are set aside for each stream"
         return f"{config.rung.name}: {problem} needs {needs}: {most}; use fewer slices of k"
     return ""
 
 
-def _found_fastest(learned: Learned) -> list[Config]:
-    """The configs that were measured fastest for some class of shapes and that today's declarations still allow."""
+def _found_fastest(learned: Learned, rungs: Mapping[str, Rung]) -> list[Config]:
+    """The configs of `rungs` that were measured fastest for some class of shapes and that are still allowed today."""
     found = []
     for known in learned.configs:
-        if not known.fastest:
-            continue
-        rung = all_rungs().get(known.rung)
-        if rung is None:
+        if not known.fastest or known.rung not in rungs:
             continue
         try:
-            found.append(rung_config(rung, known.settings))
+            found.append(rung_config(rungs[known.rung], known.settings))
         except InvalidInput:
             continue
     return found
@@ -152,7 +158,7 @@ def _candidate(config: Config, arch: ArchSpec, learned: Learned | None) -> Candi
         constants = learned.rungs.get(config.rung.name, constants)
         known = learned.known(config)
         if known is not None:
-            constants, ctas_per_sm = replace(constants, efficiency=known.efficiency), known.ctas_per_sm
+            constants, ctas_per_sm = constants._replace(efficiency=known.efficiency), known.ctas_per_sm
     known_names = PROBLEM_NAMES | config.constants.keys()
     rules = tuple(rule.expr for rule in config.rung.rules_of("problem") if rule.expr.names <= known_names)
     suits = []

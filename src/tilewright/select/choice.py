@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.declare import Config
@@ -15,7 +16,7 @@ from tilewright.errors import InvalidProblem
 from tilewright.problem import Problem
 from tilewright.select.calibration import Calibration, calibration_for, shape_class
 from tilewright.select.candidates import Candidate, candidates_for, refusal
-from tilewright.select.library import faster_in_class, faster_than_tuned
+from tilewright.select.library import faster_in_class, faster_than_tuned, not_known_slower
 from tilewright.select.mode import OFF, autotune_mode
 from tilewright.select.model import Terms, memory_us
 from tilewright.select.stored import State, store_state, tuned
@@ -28,8 +29,9 @@ MOST_KEPT = 4096
 class Choice:
     """A config and why it was chosen; the time expected in µs, where somebody knows, and what would be chosen next.
 
-    `library` says why the framework's own product is to be taken instead, in words; empty where it isn't. `tuned`:
-    a search for this very problem stands behind it.
+    `library` says why the framework's own product is to be taken instead, in words; empty where it isn't. Where every
+    launch of a call has one, batched or in parts, the whole call is the framework's. `tuned`: a search for this very
+    problem stands behind it. `untried`: the framework's is taken for want of a measurement, which a search would make.
     """
 
     config: Config
@@ -38,10 +40,10 @@ class Choice:
     runner_up: Config | None = None
     library: str = ""
     tuned: bool = False
+    untried: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A candidate that takes the problem, with what the model expects of it."""
 
     candidate: Candidate
@@ -58,9 +60,10 @@ def choose(
 ) -> Choice:
     """The config for `problem` on a card of `arch` with `sm_count` SMs.
 
-    `kernels` 'own' keeps the framework's product out. `card` is the card's name where that is listed: what was measured
-    on another one of its size says nothing of the framework's product. Of results in the store those are used that
-    $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason where none takes it.
+    `kernels` 'all' is the faster of ours and the framework's product, 'own' keeps that out. `card` is the card's name
+    where that is listed: what was measured on another one of its size says nothing of the framework's product. Of
+    results in the store those are used that $TILEWRIGHT_AUTOTUNE allows. Raises InvalidProblem with each rung's reason
+    where none takes it.
     """
     stored = None if autotune_mode() == OFF else store_state()
     return _chosen(problem, arch, sm_count, kernels == "own", card, stored)
@@ -91,7 +94,9 @@ def _chosen(
     why = why_of(first, calibration, measured=first is measured)
     runner_up = next((each.candidate.config for each in best if each.candidate is not first.candidate), None)
     library = "" if own else faster_in_class(problem, calibration, card)
-    return Choice(first.candidate.config, why, first.terms.total_us, runner_up, library)
+    untried = "" if own or library else not_known_slower(problem, calibration, card)
+    expected_us = first.terms.total_us
+    return Choice(first.candidate.config, why, expected_us, runner_up, library or untried, untried=bool(untried))
 
 
 def fastest_measured(problem: Problem, arch: ArchSpec, calibration: Calibration) -> Estimate | None:

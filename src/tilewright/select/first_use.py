@@ -6,23 +6,24 @@ capture, is the caller's to know; the search, which checks every config on odd s
 
 from __future__ import annotations
 
-import logging
-import threading
+from typing import TYPE_CHECKING
 
 from tilewright.errors import TilewrightError
+from tilewright.locks import ForkSafeLock
 from tilewright.problem import Problem
 from tilewright.select.choice import Choice
 from tilewright.select.mode import ON, autotune_mode
-from tilewright.tune import Machine, Request, tune
 
-_log = logging.getLogger("tilewright")
-_searching = threading.Lock()
+if TYPE_CHECKING:
+    from tilewright.tune import Machine
+
+_searching = ForkSafeLock()
 _searched: set[tuple[Problem, Machine]] = set()
 
 
 def is_first_use(choice: Choice) -> bool:
     """Whether the environment asks for a search before this choice, of which nothing is stored, is used."""
-    return autotune_mode() == ON and not choice.tuned and not choice.library
+    return autotune_mode() == ON and not choice.tuned and (choice.untried or not choice.library)
 
 
 def tune_first_use(problem: Problem, choice: Choice, device: int) -> None:
@@ -30,6 +31,8 @@ def tune_first_use(problem: Problem, choice: Choice, device: int) -> None:
 
     One search runs at a time. Where it fails a warning says so, and the model's choice stands.
     """
+    from tilewright.tune import Machine, Request, tune
+
     machine = Machine(devices=(device,))
     with _searching:
         if (problem, machine) in _searched:
@@ -38,4 +41,6 @@ def tune_first_use(problem: Problem, choice: Choice, device: int) -> None:
         try:
             tune(choice.config.rung, problem, Request(effort="quick"), machine=machine)
         except TilewrightError as error:
-            _log.warning("%s: not tuned at its first use: %s", problem, error)
+            import logging
+
+            logging.getLogger("tilewright").warning("%s: not tuned at its first use: %s", problem, error)

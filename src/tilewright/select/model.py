@@ -7,7 +7,6 @@ pipeline, writing the results, and adding slices up. Nothing is faster than the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tilewright.problem import ITEMSIZE_BYTES, Problem
@@ -21,8 +20,7 @@ PARTIAL_BYTES = 4
 REDUCE_US = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
+class Constants(NamedTuple):
     """What a rung's kernels are like beside their traits; the numbers that are calibrated.
 
     `efficiency` is the share of the slowest pipe's rate that its main loop reaches. `latency_us` is what a step waits

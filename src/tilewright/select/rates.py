@@ -6,7 +6,7 @@ Owns the figures and where they are from. It knows no kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.arch import ArchSpec, get_arch
 from tilewright.facts.roofline import CARDS, Card, card_of_arch
@@ -19,8 +19,7 @@ DRAM_SHARE, L2_BYTES_PER_CLOCK, SHARED_BYTES_PER_CLOCK = 0.9, 32, 128
 """Of the datasheet's bandwidth, and an SM's bytes a clock, where nothing was measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(NamedTuple):
     """A card's ceilings: FLOP a µs by element type, bytes a µs of the whole card, and where they are from."""
 
     card: str

@@ -6,7 +6,7 @@ Owns which rows count. What is made of them is `calibrating`'s.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arch import ArchSpec, get_arch
@@ -73,8 +73,7 @@ def rates_of(card: Card, records: Sequence[Record]) -> Rates:
         row = rows.get(name)
         return default if row is None or row.tb_per_s is None else row.tb_per_s * 1e6
 
-    return replace(
-        usual,
+    return usual._replace(
         flops_per_us=flops,
         shared_per_us=per_us("ceiling_shared_read", usual.shared_per_us),
         l2_per_us=per_us("ceiling_l2_read", usual.l2_per_us),

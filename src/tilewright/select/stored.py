@@ -1,25 +1,22 @@
-"""What tuning found, looked up by problem and card. Reads the store and never makes one; it tunes nothing."""
+"""What tuning found, looked up by problem and card. Reads the store and never makes one; it tunes nothing.
+
+A store that cannot be read, whatever is wrong with it, is as good as none: it is named once, and not asked again until
+it changes.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tilewright.arch import ArchSpec
 from tilewright.compile.cache import ENVIRONMENT as CACHE_ENVIRONMENT
 from tilewright.declare import Config, all_rungs, rung_config
 from tilewright.errors import InvalidInput
 from tilewright.problem import Problem
-from tilewright.tune import Store
-from tilewright.tune.context import problem_fields, source_digest
-from tilewright.tune.store import store_path
-
-_reading = threading.Lock()
+from tilewright.tune.place import SKIP_ENVIRONMENT, is_skipped, store_path
 
 
 class Tuned(NamedTuple):
@@ -30,16 +27,6 @@ class Tuned(NamedTuple):
     ratio_to_library: float | None
 
 
-class _Entry(NamedTuple):
-    """A choice in the store: the rung with a digest of its source, its settings, and what `Tuned` says of it."""
-
-    time_us: float
-    rung: str
-    source: str
-    settings: Mapping[str, int]
-    ratio_to_library: float | None
-
-
 class State(NamedTuple):
     """Where the store lies, and when its files last changed: the write-ahead log is one of them."""
 
@@ -47,16 +34,19 @@ class State(NamedTuple):
     changed_ns: tuple[int, int]
 
 
+_unreadable: dict[str, State] = {}
+
+
 def store_state() -> State:
     """The store's state now, by two looks at the file system."""
-    path = _path(os.environ.get(CACHE_ENVIRONMENT))
+    path = _path(os.environ.get(CACHE_ENVIRONMENT), os.environ.get(SKIP_ENVIRONMENT))
     return State(path, (_changed_ns(path), _changed_ns(f"{path}-wal")))
 
 
 @lru_cache(maxsize=8)
-def _path(cache_dir: str | None) -> str:
-    """The store's path, which the environment's cache folder decides."""
-    return str(store_path())
+def _path(*_: str | None) -> str:
+    """The store's path, which these variables of the environment decide; empty where it is to be left alone."""
+    return "" if is_skipped() else str(store_path())
 
 
 def _changed_ns(file: str) -> int:
@@ -68,40 +58,34 @@ def _changed_ns(file: str) -> int:
 
 def tuned(problem: Problem, arch: ArchSpec, sm_count: int, state: State) -> Tuned | None:
     """The fastest config that tuning found for this very problem on such a card, with today's kernel; or None."""
-    with _reading:
-        known = _known(state)
-    found = known.get((_key(problem_fields(problem)), arch.compute_capability, sm_count), []) if known else []
-    usable = (_usable(entry) for entry in sorted(found, key=lambda entry: entry.time_us))
-    return next((each for each in usable if each is not None), None)
-
-
-@lru_cache(maxsize=1)
-def _known(state: State) -> dict[Any, list[_Entry]]:
-    """What tuning chose, by problem, compute capability and SMs."""
-    if not any(state.changed_ns):
-        return {}
-    with Store(Path(state.path)) as store:
-        choices = store.choices()
-    known: dict[Any, list[_Entry]] = {}
-    for choice in choices:
-        fields, time_us = choice.context.fields, choice.data.get("time_us")
-        if time_us is not None:
-            capability, sm_count = tuple(fields["device"]["compute_capability"] or ()), fields["device"]["sm_count"]
-            ratio = (choice.data.get("ratio_to_baseline") or [None])[-1]
-            entry = _Entry(time_us, choice.context.rung, fields["source"], choice.data["best"], ratio)
-            known.setdefault((_key(fields["problem"]), capability, sm_count), []).append(entry)
-    return known
-
-
-def _key(fields: Mapping[str, Any]) -> str:
-    return json.dumps(fields, sort_keys=True)
-
-
-def _usable(entry: _Entry) -> Tuned | None:
-    rung = all_rungs().get(entry.rung)
-    if rung is None or source_digest(rung) != entry.source:
+    if not state.changed_ns[0] or _unreadable.get(state.path) == state:
         return None
+    return min(_found(problem, arch, sm_count, state), key=lambda each: each.time_us, default=None)
+
+
+def _found(problem: Problem, arch: ArchSpec, sm_count: int, state: State) -> Iterator[Tuned]:
+    import sqlite3
+    from pathlib import Path
+
+    from tilewright.tune.context import lookup_of, problem_fields, source_digest
+    from tilewright.tune.reading import choices_by
+    from tilewright.tune.rows import say_once
+
+    lookup = lookup_of(problem_fields(problem), arch.compute_capability, sm_count)
     try:
-        return Tuned(rung_config(rung, entry.settings), entry.time_us, entry.ratio_to_library)
-    except InvalidInput:
-        return None
+        choices = choices_by(Path(state.path), lookup)
+    except (sqlite3.Error, OSError) as error:
+        _unreadable[state.path] = state
+        say_once(state.path, f"cannot be read ({error}); until it changes kernels are chosen without what tuning found")
+        return
+    for choice in choices:
+        rung = all_rungs().get(choice.context.rung)
+        if rung is None or source_digest(rung) != choice.context.fields["source"]:
+            continue
+        try:
+            config = rung_config(rung, choice.data["best"])
+        except InvalidInput as error:
+            say_once(state.path, f"holds a choice that is none ({error}); such rows are left out")
+            continue
+        ratio = choice.data.get("ratio_to_baseline") or [None]
+        yield Tuned(config, choice.data["time_us"], ratio[-1])

@@ -28,7 +28,7 @@ OTHER_REGISTERS = 64
 """What a thread is taken to need beside its accumulators, where nothing was compiled."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Traits:
     """One CTA's work: results, and elements loaded in a step along K; how many CTAs fit an SM, and how many there are.
 
@@ -52,7 +52,7 @@ class Traits:
     grid: tuple[Expr, ...]
     constants: Mapping[str, int]
     by_problem: bool
-    copied: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+    copied: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def flop(self) -> int:

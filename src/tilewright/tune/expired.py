@@ -20,7 +20,7 @@ from tilewright.record import Record, timed_rows
 from tilewright.tune.context import source_digest
 from tilewright.tune.finalists import TIE, label_of
 from tilewright.tune.request import Machine
-from tilewright.tune.store import Choice
+from tilewright.tune.rows import Choice
 from tilewright.tune.trial import config_key
 
 MOST_RIVALS = 7
@@ -95,7 +95,7 @@ def _stored(choices: Sequence[Choice], registry: Registry, now: Mapping[str, Any
             rung=choice.context.rung,
             problem=choice.context.problem,
             config=choice.data["best"],
-            rivals=tuple(config for config in choice.data["ties"] if config != choice.data["best"]),
+            rivals=tuple(config for config in choice.data.get("ties", ()) if config != choice.data["best"]),
             since=f"{choice.made[:10]}, {choice.context.fields['device']['name']}",
             changed=changed(choice),
         )
