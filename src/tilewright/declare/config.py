@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from tilewright.arch import ArchSpec
-from tilewright.declare.expr import Expr
+from tilewright.declare.expr import Expr, ExpressionError
 from tilewright.declare.nearest import advice
 from tilewright.declare.operand_map import tensor_maps
 from tilewright.declare.rules import Check, arch_rule, binary_rule, check, first_failure
@@ -154,7 +154,13 @@ class Config:
 
     def grid(self, problem: Problem, *, sm_count: int = 1) -> tuple[int, int, int]:
         """CTAs per grid dimension for `problem`. Raises InvalidProblem where a dimension is beyond CUDA's limit."""
-        grid = _triple(self.rung.launch.grid, self.problem_scope(problem).with_values({"sm_count": sm_count}))
+        scope = self.problem_scope(problem).with_values({"sm_count": sm_count})
+        try:
+            grid = _triple(self.rung.launch.grid, scope)
+        except ExpressionError as error:
+            raise InvalidProblem(
+                f"{self.rung.name}: {problem}: CTAs cannot be counted: {error}; split the product"
+            ) from None
         for axis, count, limit in zip("xyz", grid, MAX_GRID, strict=True):
             if count > limit:
                 raise InvalidProblem(

@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
 
   const ThreadPlace place(threadIdx.x);
   const OutputTile tile(args, blockIdx.x);
-  const int steps = args.k / BK + (args.k % BK != 0);
+  const int steps = ceil_div(args.k, BK);
 
   const auto sources = OperandSources(args, tile);
   TileCopies<KMajorTile<BM>, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row,

@@ -33,7 +33,7 @@ struct Part {
   int first, line, entry, slice, index;
 
   __device__ __forceinline__ explicit Part(const GemmArgs& args) {
-    const int bands = ((IS_ROW ? args.n : args.m) - 1) / BN + 1, lines = IS_ROW ? args.m : args.n;
+    const int bands = ceil_div(IS_ROW ? args.n : args.m, BN), lines = IS_ROW ? args.m : args.n;
     slice = blockIdx.x % SPLIT_K;
     index = blockIdx.x / SPLIT_K;
     first = index % bands * BN;

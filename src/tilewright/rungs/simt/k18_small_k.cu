@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k18_small_k(
   GemmArgs entry = entry_of(args, tile.entry);
   entry.c += (tile.row + first) * entry.ldc;
   entry.d += (tile.row + first) * entry.ldd;
-  const int steps = IS_HELD ? 1 : (args.k - 1) / BK + 1;
+  const int steps = IS_HELD ? 1 : ceil_div(args.k, BK);
   Rows(&ring)[STAGES] = rings[warp];
 
   // The next step's copies, some steps ahead.

@@ -39,7 +39,7 @@ __device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, 
         members, [&](int part) { return slot(leader + part); },
         [&](int i, const Scalar::accumulate* some) { partial.store_some(slot(leader), i, some); });
   }
-  const int groups = (parts + stride - 1) / stride;
+  const int groups = ceil_div(parts, stride);
   if (!came_last(&args.flags[index], groups, shared.arrived, sync)) return;
   const OutputTile output(args, tile);
   const GemmArgs entry = entry_of(args, output.entry);

@@ -28,8 +28,8 @@ struct Part {
   int large, small, entry, slice, index;
 
   __device__ __forceinline__ explicit Part(const GemmArgs& args) {
-    const int larges = ((LARGE_IS_B ? args.n : args.m) - 1) / BN + 1;
-    const int smalls = ((LARGE_IS_B ? args.m : args.n) - 1) / BM + 1;
+    const int larges = ceil_div(LARGE_IS_B ? args.n : args.m, BN);
+    const int smalls = ceil_div(LARGE_IS_B ? args.m : args.n, BM);
     slice = blockIdx.x % SPLIT_K;
     index = blockIdx.x / SPLIT_K;
     small = index % smalls * BM;  // neighbours share rows of the large operand

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t05_wgmma(const __grid
   Mbarrier* full = reinterpret_cast<Mbarrier*>(stages + STAGES);  // of each stage: its bytes have come
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) mbarrier_init(&full[i], 1);

@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {

@@ -18,9 +18,8 @@ constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS;
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
-  const int tile_rows = (args.m + BM - 1) / BM, tile_cols = (args.n + BN - 1) / BN;
-  const int tiles = tile_rows * tile_cols * args.batch;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int tile_rows = tile_rows_of(args), tile_cols = tile_cols_of(args), tiles = tiles_of(args);
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
