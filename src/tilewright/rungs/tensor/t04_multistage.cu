@@ -6,6 +6,7 @@
 // costs:          STAGES times the shared memory, twice the fragment registers
 // preconditions:  rows aligned to 4 bytes at least, the smallest asynchronous copy
 #include "tilewright/ceil_div.cuh"
+#include "tilewright/dependent.cuh"
 #include "tilewright/tensor_tile.cuh"
 
 using TileA = SwizzledTile<TRANSPOSED_A ? BK : BM, TRANSPOSED_A ? BM : BK>;
@@ -40,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
   WarpAccumulators acc = {};
   WarpFragments fragments[2];
 
+  wait_for_previous_kernel();
 #pragma unroll
   for (int tile = 0; tile < STAGES - 1; ++tile) fetch(tile);
   cp_async_wait<STAGES - 2>();
@@ -62,5 +64,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
       multiply(acc, fragments[k / 16 % 2]);
     }
   }
+  let_next_kernel_start();
   write_accumulators(args, cta_row + warp_row, cta_col + warp_col, acc);
 }

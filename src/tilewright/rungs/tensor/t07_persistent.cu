@@ -4,6 +4,7 @@
 // should help:    no CTA starts cold; tiles in flight at one time share rows of A and columns of B in the L2
 // costs:          tiles are dealt out in equal counts: the last round may leave SMs idle
 // preconditions:  as before
+#include "tilewright/dependent.cuh"
 #include "tilewright/raster.cuh"
 #include "tilewright/wgmma_tile.cuh"
 
@@ -29,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
     fence_mbarrier_init();
   }
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
@@ -67,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
     const TileIndex tile = tile_at(index, tile_rows, tile_cols);  // computed beside the last products
     wgmma_wait<0>();
     settle(sums);
+    if (index + static_cast<int>(gridDim.x) >= tiles) let_next_kernel_start();
     if (steps == 0) clear(sums);
     if (steps > 0) release(previous);
     write_sums(entry_of(args, tile.entry), tile.row * BM + row, tile.col * BN, sums);

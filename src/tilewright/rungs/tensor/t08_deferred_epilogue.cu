@@ -5,6 +5,7 @@
 // should help:    tensor cores no longer wait for results to be written; TMA writes whole lines
 // costs:          registers and shared memory for results on their way; 16-bit results in 16-byte rows, else as before
 // preconditions:  as before
+#include "tilewright/dependent.cuh"
 #include "tilewright/matrix.cuh"
 #include "tilewright/raster.cuh"
 #include "tilewright/wgmma_tile.cuh"
@@ -112,6 +113,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
     fence_mbarrier_init();
   }
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
@@ -170,5 +172,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 
     results.take(sums, tile.row * BM + row, tile.col * BN, tile.entry);
   }
+  let_next_kernel_start();
   results.finish();
 }
