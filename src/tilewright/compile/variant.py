@@ -38,9 +38,9 @@ class Variant:
     """One build's own choices; as made by default it is the rung's build.
 
     `text` takes the place of the kernel's text and `edits` are applied after it, in order. `constants` are further
-    ones, for a text that names them. `guarded` None leaves guards to the problem. `dependent` is for a launch that may
-    begin while the kernel before it ends. `options` are the compiler's, as `compile.nvrtc` spells them:
-    'maxrregcount=128'.
+    ones, for a text that names them. `guarded` None leaves guards to the problem. `options` are the compiler's, as
+    `compile.nvrtc` spells them: 'maxrregcount=128'. `dependent` is for a launch that may begin while the kernel before
+    it ends.
     """
 
     text: str | None = None
@@ -48,8 +48,8 @@ class Variant:
     constants: tuple[tuple[str, int], ...] = ()
     beta_mode: BetaMode = "specialised"
     guarded: bool | None = None
-    dependent: bool = False
     options: tuple[str, ...] = ()
+    dependent: bool = False
 
     def own_text(self, config: Config) -> str:
         """The kernel's own text in this build. Raises InvalidConfig for an edit that doesn't fit."""
