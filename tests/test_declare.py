@@ -280,8 +280,8 @@ def test_a_grid_beyond_the_launch_limit_is_refused():
 def test_guards_and_beta_follow_from_the_problem():
     config = rung_config(all_rungs().find("k04"))
     even, odd = Problem(m=64, n=64, k=64), Problem(m=64, n=64, k=65, beta=2.0)
-    assert config.problem_constants(even) == {"BETA_MODE": BETA_ZERO, "GUARDED": 0}
-    assert config.problem_constants(odd) == {"BETA_MODE": BETA_GENERAL, "GUARDED": 1}
+    assert config.problem_constants(even) == {"BETA_MODE": BETA_ZERO, "DEPENDENT": 0, "GUARDED": 0}
+    assert config.problem_constants(odd) == {"BETA_MODE": BETA_GENERAL, "DEPENDENT": 0, "GUARDED": 1}
     assert config.problem_constants(odd, beta_mode="runtime")["BETA_MODE"] == BETA_RUNTIME
 
 

@@ -39,7 +39,8 @@ class Variant:
 
     `text` takes the place of the kernel's text and `edits` are applied after it, in order. `constants` are further
     ones, for a text that names them. `guarded` None leaves guards to the problem. `options` are the compiler's, as
-    `compile.nvrtc` spells them: 'maxrregcount=128'.
+    `compile.nvrtc` spells them: 'maxrregcount=128'. `dependent` is for a launch that may begin while the kernel before
+    it ends.
     """
 
     text: str | None = None
@@ -48,6 +49,7 @@ class Variant:
     beta_mode: BetaMode = "specialised"
     guarded: bool | None = None
     options: tuple[str, ...] = ()
+    dependent: bool = False
 
     def own_text(self, config: Config) -> str:
         """The kernel's own text in this build. Raises InvalidConfig for an edit that doesn't fit."""
@@ -57,8 +59,8 @@ class Variant:
         return text
 
     def problem_constants(self, config: Config, problem: Problem) -> dict[str, int]:
-        """BETA_MODE and GUARDED in this build. Raises InvalidConfig and InvalidProblem for guards that cannot be so."""
-        chosen = config.problem_constants(problem, beta_mode=self.beta_mode)
+        """BETA_MODE, DEPENDENT and GUARDED in this build. Raises InvalidConfig or InvalidProblem where it cannot be."""
+        chosen = config.problem_constants(problem, beta_mode=self.beta_mode, dependent=self.dependent)
         if self.guarded is None:
             return chosen
         if config.rung.unguarded_when is None:

@@ -3,6 +3,7 @@
 from tilewright.declare.config import Config
 from tilewright.declare.expr import Expr
 from tilewright.declare.footprint import Footprint, footprint
+from tilewright.declare.limits import COUNTED_K, INDEXED_RESULTS, INDICES, whole_tiles_indexed
 from tilewright.declare.operand_map import OperandMap, operand_map
 from tilewright.declare.registry import Registry, all_rungs, discover
 from tilewright.declare.rules import arch_rule, binary_rule, choice_rule, config_rule, problem_rule
@@ -21,6 +22,9 @@ from tilewright.declare.space import enumerate_configs, nearest_config, rung_con
 from tilewright.declare.step import Lesson, Published, Search, Step
 
 __all__ = [
+    "COUNTED_K",
+    "INDEXED_RESULTS",
+    "INDICES",
     "Config",
     "Expr",
     "Footprint",
@@ -51,5 +55,6 @@ __all__ = [
     "rung_config",
     "scratch",
     "shared",
+    "whole_tiles_indexed",
     "with_defaults",
 ]

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from tilewright.arch import ArchSpec
-from tilewright.declare.expr import Expr
+from tilewright.declare.expr import Expr, ExpressionError
 from tilewright.declare.nearest import advice
 from tilewright.declare.operand_map import tensor_maps
 from tilewright.declare.rules import Check, Rule, arch_rule, binary_rule, check, first_failure
@@ -161,7 +161,13 @@ class Config:
 
     def grid(self, problem: Problem, *, sm_count: int = 1) -> tuple[int, int, int]:
         """CTAs per grid dimension for `problem`. Raises InvalidProblem where a dimension is beyond CUDA's limit."""
-        grid = _triple(self.rung.launch.grid, self.problem_scope(problem).with_values({"sm_count": sm_count}))
+        scope = self.problem_scope(problem).with_values({"sm_count": sm_count})
+        try:
+            grid = _triple(self.rung.launch.grid, scope)
+        except ExpressionError as error:
+            raise InvalidProblem(
+                f"{self.rung.name}: {problem}: CTAs cannot be counted: {error}; split the product"
+            ) from None
         for axis, count, limit in zip("xyz", grid, MAX_GRID, strict=True):
             if count > limit:
                 raise InvalidProblem(
@@ -230,18 +236,25 @@ class Config:
         if failure is not None:
             raise InvalidConfig(f"{self.rung.name} on {arch.name}: {failure}")
 
-    def problem_constants(self, problem: Problem, *, beta_mode: BetaMode = "specialised") -> dict[str, int]:
-        """The constants chosen from the problem: BETA_MODE, GUARDED and the rung's own.
+    def problem_constants(
+        self, problem: Problem, *, beta_mode: BetaMode = "specialised", dependent: bool = False
+    ) -> dict[str, int]:
+        """The constants chosen from the problem: BETA_MODE, DEPENDENT, GUARDED and the rung's own.
 
         `specialised` compiles β = 0 and β ≠ 0 apart; `runtime` decides in the kernel; `always_read` reads C even
-        when β = 0, against the BLAS rule, and exists for experiments alone.
+        when β = 0, against the BLAS rule, and exists for experiments alone. `dependent` builds the kernel for a launch
+        that may begin while the kernel before it ends; raises InvalidConfig where the rung cannot wait for that one.
         """
+        if dependent and not self.rung.can_wait:
+            raise InvalidConfig(
+                f"{self.rung.name}: dependent=True: its kernel does not wait for the one before it; leave it at False"
+            )
         specialised = BETA_GENERAL if problem.reads_c else BETA_ZERO
         mode = {"specialised": specialised, "runtime": BETA_RUNTIME, "always_read": BETA_ALWAYS_READ}[beta_mode]
         when, scope = self.rung.unguarded_when, self.problem_scope(problem)
         guarded = when is not None and not when.evaluate(scope)
         own = {item.name: scope[item.name] for item in self.rung.from_problem}
-        return {"BETA_MODE": mode, "GUARDED": int(guarded), **own}
+        return {"BETA_MODE": mode, "DEPENDENT": int(dependent), "GUARDED": int(guarded), **own}
 
     def problem_scope(self, problem: Problem) -> Scope:
         """Parameters, derived values, the problem's names and what the rung derives from them."""

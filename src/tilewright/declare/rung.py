@@ -299,6 +299,11 @@ class Rung(Step):
         return self.kernel or self.name
 
     @property
+    def can_wait(self) -> bool:
+        """Whether its kernel, built with DEPENDENT = 1, waits for the one before it, so that it may begin early."""
+        return "  wait_for_previous_kernel();\n" in self.source
+
+    @property
     def is_scalar_generic(self) -> bool:
         """Whether another trait can stand in for its element: it multiplies by `Scalar::fma`, not on tensor cores."""
         return not self.requires.features & TENSOR_FEATURES

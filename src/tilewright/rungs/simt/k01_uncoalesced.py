@@ -1,4 +1,15 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch
+from tilewright.declare import (
+    INDEXED_RESULTS,
+    Expr,
+    Lesson,
+    Param,
+    Published,
+    Rung,
+    accesses,
+    config_rule,
+    footprint,
+    launch,
+)
 
 RUNG = Rung(
     number=1,
@@ -24,6 +35,7 @@ fetched for 128 bytes that are wanted, and the same for every store of D: about 
     rules=(
         config_rule("BM * BN <= 1024", "one thread computes one result, and a CTA has at most 1024"),
         config_rule("BM * BN % 32 == 0", "so that every warp is full"),
+        *INDEXED_RESULTS,
     ),
     launch=launch(grid=("ceil_div(m, BM)", "ceil_div(n, BN)", "batch"), block=("BM", "BN", "1")),
     accesses=accesses(k_step="1", results="BM * BN", global_loads="2 * BM * BN"),

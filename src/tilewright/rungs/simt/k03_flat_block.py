@@ -1,4 +1,15 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch
+from tilewright.declare import (
+    INDEXED_RESULTS,
+    Expr,
+    Lesson,
+    Param,
+    Published,
+    Rung,
+    accesses,
+    config_rule,
+    footprint,
+    launch,
+)
 
 RUNG = Rung(
     number=3,
@@ -25,6 +36,7 @@ both numberings spread a warp over several rows alike.""",
     rules=(
         config_rule("BM * BN <= 1024", "one thread computes one result, and a CTA has at most 1024"),
         config_rule("BM * BN % 32 == 0", "so that every warp is full"),
+        *INDEXED_RESULTS,
     ),
     launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("BM * BN", "1", "1")),
     accesses=accesses(k_step="1", results="BM * BN", global_loads="2 * BM * BN"),

@@ -1,4 +1,17 @@
-from tilewright.declare import Expr, Lesson, Param, Published, Rung, accesses, config_rule, footprint, launch, shared
+from tilewright.declare import (
+    COUNTED_K,
+    INDEXED_RESULTS,
+    Expr,
+    Lesson,
+    Param,
+    Published,
+    Rung,
+    accesses,
+    config_rule,
+    footprint,
+    launch,
+    shared,
+)
 
 RUNG = Rung(
     number=4,
@@ -29,6 +42,8 @@ part of the reuse on their own, so the gain shrinks where the working set fits t
         config_rule("BK == BN", "so that each thread stages one element of A"),
         config_rule("BK == BM", "so that each thread stages one element of B"),
         config_rule("BM * BN % 32 == 0", "so that every warp is full"),
+        *INDEXED_RESULTS,
+        COUNTED_K,
     ),
     shared=(shared("As", "BM * BK"), shared("Bs", "BK * BN")),
     launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("BN", "BM", "1")),

@@ -1,4 +1,6 @@
 from tilewright.declare import (
+    COUNTED_K,
+    INDEXED_RESULTS,
     Expr,
     Lesson,
     Param,
@@ -53,6 +55,8 @@ Registers end the growth of the patch, not arithmetic: TM = TN = 16 would be 256
         binary_rule("TM * TN <= 128 or spill_bytes == 0", "more than 128 accumulators may not spill to memory"),
         problem_rule("BM * lda <= 2147483647", "since offsets inside a tile of A are 32-bit"),
         problem_rule("BK * ldb <= 2147483647", "since offsets inside a tile of B are 32-bit"),
+        *INDEXED_RESULTS,
+        COUNTED_K,
     ),
     shared=(shared("As", "BM * BK"), shared("Bs", "BK * BN")),
     launch=launch(grid=("ceil_div(n, BN)", "ceil_div(m, BM)", "batch"), block=("NUM_THREADS", "1", "1")),

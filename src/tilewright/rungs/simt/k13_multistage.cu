@@ -5,6 +5,7 @@
 // should help:    no register holds what is on its way, and neither global nor shared latency stands before an FMA
 // costs:          an operand that is stored along k takes four times the copies; STAGES times the shared memory
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/thread_tile.cuh"
 
 struct Stage {
@@ -17,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
 
   const ThreadPlace place(threadIdx.x);
   const OutputTile tile(args, blockIdx.x);
-  const int steps = args.k / BK + (args.k % BK != 0);
+  const int steps = ceil_div(args.k, BK);
 
   const auto sources = OperandSources(args, tile);
   TileCopies<KMajorTile<BM>, !TRANSPOSED_A, WORD_A, NUM_THREADS> copies_a(sources.a, args.lda, args.m - tile.row,
@@ -41,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
   ThreadSums sums = {};
   ThreadFragments fragments[2];
 
+  wait_for_previous_kernel();
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) fetch();
   cp_async_wait<STAGES - 2>();
@@ -65,5 +67,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) k13_multistage(const _
       multiply(sums, fragments[k % 2]);
     }
   }
+  let_next_kernel_start();
   write_sums(args, tile, place, sums);
 }

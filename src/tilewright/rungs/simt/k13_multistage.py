@@ -1,4 +1,5 @@
 from tilewright.declare import (
+    INDEXED_RESULTS,
     Expr,
     Lesson,
     Param,
@@ -123,6 +124,7 @@ it.""",
         config_rule("32 <= NUM_THREADS <= 1024", "a warp at least, and the most threads a CTA may have"),
         config_rule("BK % 2 == 0", "so that the two sets of fragments take turns from tile to tile"),
         *whole_copies("NUM_THREADS"),
+        *INDEXED_RESULTS,
         binary_rule("TM * TN <= 128 or spill_bytes == 0", "more than 128 accumulators may not spill to memory"),
     ),
     requires=Requires(layouts=("NN", "NT", "TN", "TT"), features=frozenset({"cp_async"})),

@@ -5,6 +5,7 @@
 // should help:    the FMA warps issue next to nothing but FMAs, and no barrier stops them all at once
 // costs:          four warps that compute nothing; one CTA an SM
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/stage_ring.cuh"
 
@@ -14,6 +15,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 
   if (threadIdx.x == 0) ring.init();
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const OutputTile tile(args, blockIdx.x);
   const int steps = steps_of(args);
@@ -31,5 +33,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   mbarrier_wait(&ring.full[0], 0);
   if (steps > 0) load_first(fragments, ring, place);
   multiply_stages(sums, fragments, ring, slot, place, 2 * steps, false);
+  let_next_kernel_start();
   write_sums(args, tile, place, sums);
 }

@@ -1,6 +1,17 @@
 from dataclasses import replace
 
-from tilewright.declare import Expr, Lesson, Param, Rung, binary_rule, config_rule, derived, shared, with_defaults
+from tilewright.declare import (
+    INDEXED_RESULTS,
+    Expr,
+    Lesson,
+    Param,
+    Rung,
+    binary_rule,
+    config_rule,
+    derived,
+    shared,
+    with_defaults,
+)
 from tilewright.rungs.simt.k13_multistage import LANES, THREAD_TILING, whole_copies
 from tilewright.rungs.simt.k13_multistage import RUNG as K13
 
@@ -60,6 +71,7 @@ problems far more.""",
         config_rule("STAGES % 2 == 0", "since stages are filled two at a time"),
         config_rule("STAGES >= 4", "since a warp gives a stage back once the next one, of another pair, is full"),
         *whole_copies("COPY_THREADS"),
+        *INDEXED_RESULTS,
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),
     requires=replace(K13.requires, features=frozenset({"cp_async", "setmaxnreg"})),

@@ -4,6 +4,7 @@
 // should help:    a small D, whose tiles leave most SMs idle, and a long k
 // costs:          every partial sum is written and read once more; tiles wait for their slowest slice
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/slices.cuh"
 #include "tilewright/thread_tile.cuh"
 
@@ -49,6 +50,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
   ThreadSums sums = {};
   ThreadFragments fragments[2];
 
+  wait_for_previous_kernel();
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) fetch();
   cp_async_wait<STAGES - 2>();
@@ -74,6 +76,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k15_split_k(
       multiply(sums, fragments[k % 2]);
     }
   }
+  let_next_kernel_start();
   if (add_slices<SPLIT_K, SLICE_GROUP, NUM_THREADS, TM * TN>(args, index, slice, &sums[0][0], shared.arrived)) {
     write_sums(args, tile, place, sums);
   }

@@ -1,4 +1,5 @@
 from tilewright.declare import (
+    INDICES,
     Lesson,
     Param,
     Rung,
@@ -6,6 +7,7 @@ from tilewright.declare import (
     config_rule,
     derived,
     launch,
+    problem_rule,
     scratch,
     shared,
     with_defaults,
@@ -15,6 +17,11 @@ from tilewright.rungs.simt.k13_multistage import TILES
 
 SLICE_GROUP = derived("SLICE_GROUP", "16 + 16 * (SPLIT_K > 256)", "slices that one CTA adds up, where there are more")
 WHOLE_GROUPS = config_rule("SPLIT_K <= SLICE_GROUP or SPLIT_K % SLICE_GROUP == 0", "so that groups of slices are whole")
+
+INDEXED_SLICES = problem_rule(
+    f"(SPLIT_K - 1) * ceil_div(ceil_div(k, BK), SPLIT_K) * BK < {INDICES}",
+    "since the k at which the last slice begins, empty or not, is counted in 32 bits",
+)
 
 
 def slice_scratch(outputs: str, size: str) -> Scratch:
@@ -61,7 +68,7 @@ wave for any size.""",
     ),
     derived=(*K13.derived, SLICE_GROUP),
     from_problem=K13.from_problem,
-    rules=(*K13.rules, WHOLE_GROUPS),
+    rules=(*K13.rules, WHOLE_GROUPS, INDEXED_SLICES),
     requires=K13.requires,
     shared=(*K13.shared, shared("arrived", "1", dynamic=True)),
     launch=launch(grid=(f"{TILES} * SPLIT_K", "1", "1"), block=("NUM_THREADS", "1", "1")),

@@ -5,6 +5,7 @@
 // should help:    one row or one column of D, where each element of the matrix serves a single FMA
 // costs:          with more rows and columns the matrix is read once for each of the fewer
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/epilogue.cuh"
 #include "tilewright/slices.cuh"
 
@@ -33,7 +34,7 @@ struct Part {
   int first, line, entry, slice, index;
 
   __device__ __forceinline__ explicit Part(const GemmArgs& args) {
-    const int bands = ((IS_ROW ? args.n : args.m) - 1) / BN + 1, lines = IS_ROW ? args.m : args.n;
+    const int bands = ceil_div(IS_ROW ? args.n : args.m, BN), lines = IS_ROW ? args.m : args.n;
     slice = blockIdx.x % SPLIT_K;
     index = blockIdx.x / SPLIT_K;
     first = index % bands * BN;
@@ -137,6 +138,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   const SliceSteps<SPLIT_K> steps(args, part.slice);
   const int first_output = ALONG_K ? warp * WARP_OUTPUTS : 0, first_k = ALONG_K ? 0 : warp * WARP_K;
   Acc sums[LANE_OUTPUTS] = {};
+  wait_for_previous_kernel();
   for (int at = steps.first; at < steps.first + steps.count; ++at) {
     const int k = at * BK + first_k;
     const Vector rest{vector + k * stride, stride, args.k - k};
@@ -146,6 +148,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
       across_k(sums, rest, matrix + k * ld, ld, outputs);
     }
   }
+  let_next_kernel_start();
 
 #pragma unroll
   for (int i = 0; i < LANE_OUTPUTS; ++i) {

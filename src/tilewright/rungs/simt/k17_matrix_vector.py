@@ -12,6 +12,7 @@ from tilewright.declare import (
     footprint,
     launch,
     shared,
+    whole_tiles_indexed,
 )
 from tilewright.rungs.simt.k13_multistage import aligned
 from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, slice_scratch
@@ -69,6 +70,7 @@ For a second row or column the matrix is read again. Sums in an order of their o
         config_rule("BN // 4 <= NUM_THREADS", "so that each four outputs have a thread"),
         config_rule("BN * BK // NUM_THREADS <= 128", "so that a thread has registers for all its loads of a step"),
         WHOLE_GROUPS,
+        whole_tiles_indexed("k", "BK", "elements of k"),
         choice_rule("min(m, n) <= 64", "since the matrix is read for each row or column again"),
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),

@@ -5,6 +5,7 @@
 // should help:    a k of a few dozen, where writing D takes as long as the FMAs: nothing is done in phases
 // costs:          registers for BK by TN elements of B; beyond a k of BK they are loaded again for every few rows
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/epilogue.cuh"
 #include "tilewright/fragment.cuh"
 #include "tilewright/k_major.cuh"
@@ -93,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k18_small_k(
   GemmArgs entry = entry_of(args, tile.entry);
   entry.c += (tile.row + first) * entry.ldc;
   entry.d += (tile.row + first) * entry.ldd;
-  const int steps = IS_HELD ? 1 : (args.k - 1) / BK + 1;
+  const int steps = IS_HELD ? 1 : ceil_div(args.k, BK);
   Rows(&ring)[STAGES] = rings[warp];
 
   // The next step's copies, some steps ahead.
@@ -111,6 +112,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k18_small_k(
     }
     cp_async_commit();
   };
+  wait_for_previous_kernel();
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) fetch(ring[i]);
 
@@ -128,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k18_small_k(
       multiply(sums, ring[stage], held_b);
       stage = (stage + 1) % STAGES;
     }
+    if (row + ROW_STEP >= rows) let_next_kernel_start();
     if (args.alpha == 1) {
       write_rows<false>(entry, tile.col, rows - row, cols, sums);
     } else {

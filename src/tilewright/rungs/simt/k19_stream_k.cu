@@ -6,6 +6,7 @@
 // costs:          partial sums through global memory, two CTA tiles a CTA at most; a workspace
 // preconditions:  none: any size, layout, leading dimension and alignment
 #include "tilewright/barriers.cuh"
+#include "tilewright/dependent.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/slices.cuh"
 #include "tilewright/stage_ring.cuh"
@@ -39,7 +40,7 @@ __device__ __forceinline__ void add_parts(const GemmArgs& args, Shared& shared, 
         members, [&](int part) { return slot(leader + part); },
         [&](int i, const Scalar::accumulate* some) { partial.store_some(slot(leader), i, some); });
   }
-  const int groups = (parts + stride - 1) / stride;
+  const int groups = ceil_div(parts, stride);
   if (!came_last(&args.flags[index], groups, shared.arrived, sync)) return;
   const OutputTile output(args, tile);
   const GemmArgs entry = entry_of(args, output.entry);
@@ -61,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
     shared.ring.init();
   }
   __syncthreads();  // plan and barriers are there before anyone uses them
+  wait_for_previous_kernel();
 
   StageRing& ring = shared.ring;
   StreamK work(shared.plan);
@@ -84,6 +86,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) k19_stream_k(const 
     work.advance();
     ThreadSums sums = {};
     multiply_stages(sums, fragments, ring, slot, place, 2 * (work.last - work.first), work.has_next());
+    if (!work.has_next()) let_next_kernel_start();
     if (work.is_whole_tile()) {
       write_sums(args, OutputTile(args, work.tile), place, sums);
     } else {

@@ -5,6 +5,7 @@
 // should help:    x·Wᵀ for a few rows of x, a matrix times a few columns: at the rate of reading the matrix
 // costs:          four times the registers for fragments; both factors of an FMA often in one register bank
 // preconditions:  A or B is stored along k; any size, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/epilogue.cuh"
 #include "tilewright/fragment.cuh"
 #include "tilewright/k_major.cuh"
@@ -28,8 +29,8 @@ struct Part {
   int large, small, entry, slice, index;
 
   __device__ __forceinline__ explicit Part(const GemmArgs& args) {
-    const int larges = ((LARGE_IS_B ? args.n : args.m) - 1) / BN + 1;
-    const int smalls = ((LARGE_IS_B ? args.m : args.n) - 1) / BM + 1;
+    const int larges = ceil_div(LARGE_IS_B ? args.n : args.m, BN);
+    const int smalls = ceil_div(LARGE_IS_B ? args.m : args.n, BM);
     slice = blockIdx.x % SPLIT_K;
     index = blockIdx.x / SPLIT_K;
     small = index % smalls * BM;  // neighbours share rows of the large operand
@@ -96,6 +97,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k20_along_k(
     free_stage = free_stage + 1 < STAGES ? free_stage + 1 : 0;
   };
 
+  wait_for_previous_kernel();
 #pragma unroll
   for (int i = 0; i < STAGES - 1; ++i) fetch();
 
@@ -118,6 +120,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS) k20_along_k(
     }
   }
 
+  let_next_kernel_start();
   if (!add_slices<SPLIT_K, SLICE_GROUP, NUM_THREADS, TM * TN>(args, part.index, part.slice, &sums[0][0],
                                                               shared.arrived)) {
     return;

@@ -12,9 +12,10 @@ from tilewright.declare import (
     footprint,
     launch,
     shared,
+    whole_tiles_indexed,
 )
 from tilewright.rungs.simt.k13_multistage import aligned, whole_copies
-from tilewright.rungs.simt.k15_split_k import SLICE_GROUP, WHOLE_GROUPS, slice_scratch
+from tilewright.rungs.simt.k15_split_k import INDEXED_SLICES, SLICE_GROUP, WHOLE_GROUPS, slice_scratch
 
 IS_B = "(transposed_b and (transposed_a or n >= m))"
 LARGE, SMALL = f"(m + {IS_B} * (n - m))", f"(n + {IS_B} * (m - n))"
@@ -90,6 +91,9 @@ of sixteen bytes each, so often from one register bank: a kernel that is bound b
         config_rule("32 <= NUM_THREADS <= 1024", "a warp at least, and the most threads a CTA may have"),
         *whole_copies("NUM_THREADS"),
         WHOLE_GROUPS,
+        INDEXED_SLICES,
+        whole_tiles_indexed("(m + LARGE_IS_B * (n - m))", "BN", "rows of the large operand"),
+        whole_tiles_indexed("(n + LARGE_IS_B * (m - n))", "BM", "rows of the small operand"),
         choice_rule("min(m, n) <= 16 * BM", "since larger tiles read less"),
         binary_rule("spill_bytes == 0", "a build that spills is no candidate"),
     ),

@@ -5,6 +5,7 @@
 // should help:    a k of a few dozen, where writing D takes about as long as the FMAs: the two now overlap
 // costs:          an outbox as large as the tile; D in 16-byte rows, else results are written as before
 // preconditions:  none: any size, layout, leading dimension and alignment
+#include "tilewright/dependent.cuh"
 #include "tilewright/proxy.cuh"
 #include "tilewright/registers.cuh"
 #include "tilewright/stage_ring.cuh"
@@ -67,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
 
   if (threadIdx.x == 0) ring.init();
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int tiles = tiles_of(args), steps = steps_of(args);
   Slot slot;
@@ -86,7 +88,9 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, MIN_CTAS)
   if (steps > 0) load_first(fragments, ring, place);
   for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
     ThreadSums sums = {};
-    multiply_stages(sums, fragments, ring, slot, place, 2 * steps, index + static_cast<int>(gridDim.x) < tiles);
+    const bool has_next = index + static_cast<int>(gridDim.x) < tiles;
+    multiply_stages(sums, fragments, ring, slot, place, 2 * steps, has_next);
+    if (!has_next) let_next_kernel_start();
     const OutputTile tile(args, index);
     if (TMA_OUTPUT) {
       send(args, tile, place, shared.outboxes[threadIdx.x / 32], sums);

@@ -1,4 +1,6 @@
 from tilewright.declare import (
+    COUNTED_K,
+    INDEXED_RESULTS,
     Expr,
     Lesson,
     Param,
@@ -50,6 +52,8 @@ WARP_TILING = (
 SIZES = (
     problem_rule("max(BM, BK) * lda <= 2147483647", "since offsets inside a tile of A are 32-bit"),
     problem_rule("max(BN, BK) * ldb <= 2147483647", "since offsets inside a tile of B are 32-bit"),
+    *INDEXED_RESULTS,
+    COUNTED_K,
 )
 
 RUNG = Rung(

@@ -5,6 +5,8 @@
 // should help:    global latency hides behind STAGES - 1 tiles of arithmetic, that of shared memory behind one step
 // costs:          STAGES times the shared memory, twice the fragment registers
 // preconditions:  rows aligned to 4 bytes at least, the smallest asynchronous copy
+#include "tilewright/ceil_div.cuh"
+#include "tilewright/dependent.cuh"
 #include "tilewright/tensor_tile.cuh"
 
 using TileA = SwizzledTile<TRANSPOSED_A ? BK : BM, TRANSPOSED_A ? BM : BK>;
@@ -21,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
-  const int tiles = (args.k + BK - 1) / BK;
+  const int tiles = ceil_div(args.k, BK);
 
   // The next tile, number `tile`, into its stage. Past the last one the group is empty, so that waits count the same.
   TileSource next_a = source_a(args, cta_row, 0), next_b = source_b(args, 0, cta_col);
@@ -39,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
   WarpAccumulators acc = {};
   WarpFragments fragments[2];
 
+  wait_for_previous_kernel();
 #pragma unroll
   for (int tile = 0; tile < STAGES - 1; ++tile) fetch(tile);
   cp_async_wait<STAGES - 2>();
@@ -61,5 +64,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS) t04_multistage(const _
       multiply(acc, fragments[k / 16 % 2]);
     }
   }
+  let_next_kernel_start();
   write_accumulators(args, cta_row + warp_row, cta_col + warp_col, acc);
 }

@@ -1,4 +1,5 @@
 from tilewright.declare import (
+    INDEXED_RESULTS,
     Expr,
     Lesson,
     OperandMap,
@@ -14,6 +15,7 @@ from tilewright.declare import (
     operand_map,
     problem_rule,
     shared,
+    whole_tiles_indexed,
 )
 from tilewright.problem import ProblemKind
 from tilewright.rungs.tensor.t01_wmma import RUNG as T01
@@ -61,6 +63,8 @@ PROBLEM = (
         "transposed_b or BN == 16 or BN == 32 or BN % 64 == 0",
         "since a tile of B stored k by n comes in panels of 64 columns",
     ),
+    *INDEXED_RESULTS,
+    whole_tiles_indexed("k", "TILE_K", "elements of k"),
 )
 
 RUNG = Rung(

@@ -4,6 +4,7 @@
 // should help:    tensor cores never wait for a copy to be asked for, nor for each other; larger tiles, so less traffic
 // costs:          a warpgroup that computes nothing; one CTA an SM; its epilogue is not hidden
 // preconditions:  as before
+#include "tilewright/dependent.cuh"
 #include "tilewright/wgmma_tile.cuh"
 
 struct Shared {
@@ -19,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
   const int cta_row = blockIdx.y * BM, cta_col = blockIdx.x * BN;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
@@ -29,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
     fence_mbarrier_init();
   }
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;
@@ -59,6 +61,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
   }
   wgmma_wait<0>();
   settle(sums);
+  let_next_kernel_start();
   if (steps == 0) clear(sums);
   write_sums(args, cta_row + row, cta_col, sums);
 }

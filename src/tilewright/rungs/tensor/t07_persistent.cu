@@ -4,6 +4,7 @@
 // should help:    no CTA starts cold; tiles in flight at one time share rows of A and columns of B in the L2
 // costs:          tiles are dealt out in equal counts: the last round may leave SMs idle
 // preconditions:  as before
+#include "tilewright/dependent.cuh"
 #include "tilewright/raster.cuh"
 #include "tilewright/wgmma_tile.cuh"
 
@@ -18,9 +19,8 @@ constexpr int CONSUMER_ROWS = BM / CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS;
 extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
-  const int tile_rows = (args.m + BM - 1) / BM, tile_cols = (args.n + BN - 1) / BN;
-  const int tiles = tile_rows * tile_cols * args.batch;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int tile_rows = tile_rows_of(args), tile_cols = tile_cols_of(args), tiles = tiles_of(args);
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
@@ -30,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
     fence_mbarrier_init();
   }
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
@@ -68,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1) t07_persistent(cons
     const TileIndex tile = tile_at(index, tile_rows, tile_cols);  // computed beside the last products
     wgmma_wait<0>();
     settle(sums);
+    if (index + static_cast<int>(gridDim.x) >= tiles) let_next_kernel_start();
     if (steps == 0) clear(sums);
     if (steps > 0) release(previous);
     write_sums(entry_of(args, tile.entry), tile.row * BM + row, tile.col * BN, sums);

@@ -5,6 +5,7 @@
 // should help:    tensor cores no longer wait for results to be written; TMA writes whole lines
 // costs:          registers and shared memory for results on their way; 16-bit results in 16-byte rows, else as before
 // preconditions:  as before
+#include "tilewright/dependent.cuh"
 #include "tilewright/matrix.cuh"
 #include "tilewright/raster.cuh"
 #include "tilewright/wgmma_tile.cuh"
@@ -101,9 +102,8 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
     t08_deferred_epilogue(const __grid_constant__ TmaArgs args) {
   Shared& shared = *reinterpret_cast<Shared*>(dynamic_smem());
 
-  const int tile_rows = (args.m + BM - 1) / BM, tile_cols = (args.n + BN - 1) / BN;
-  const int tiles = tile_rows * tile_cols * args.batch;
-  const int steps = (args.k + TILE_K - 1) / TILE_K;
+  const int tile_rows = tile_rows_of(args), tile_cols = tile_cols_of(args), tiles = tiles_of(args);
+  const int steps = ceil_div(args.k, TILE_K);
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
@@ -113,6 +113,7 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
     fence_mbarrier_init();
   }
   __syncthreads();  // the barriers are there before anyone waits for them
+  wait_for_previous_kernel();
 
   const int warpgroup = __shfl_sync(FULL_WARP, threadIdx.x / WARPGROUP, 0);  // the compiler sees that a warp has one
   Slot slot;  // goes on from tile to tile, as the ring does
@@ -171,5 +172,6 @@ extern "C" __global__ void __launch_bounds__(NUM_THREADS, 1)
 
     results.take(sums, tile.row * BM + row, tile.col * BN, tile.entry);
   }
+  let_next_kernel_start();
   results.finish();
 }

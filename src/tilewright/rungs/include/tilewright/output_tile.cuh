@@ -2,13 +2,14 @@
 // most 65535 CTAs along two of them. Expects BM and BN.
 #pragma once
 
-#include "tilewright/platform.cuh"
+#include "tilewright/ceil_div.cuh"
 
 namespace tilewright {
 
-// How many tiles D has along its rows, along its columns, and in all entries of the batch.
-__device__ __forceinline__ int tile_rows_of(const GemmArgs& args) { return (args.m - 1) / BM + 1; }
-__device__ __forceinline__ int tile_cols_of(const GemmArgs& args) { return (args.n - 1) / BN + 1; }
+// How many tiles D has along its rows, along its columns, and in all entries of the batch, which the limit of a grid,
+// or a rule of those that have fewer CTAs, keeps within an int.
+__device__ __forceinline__ int tile_rows_of(const GemmArgs& args) { return ceil_div(args.m, BM); }
+__device__ __forceinline__ int tile_cols_of(const GemmArgs& args) { return ceil_div(args.n, BN); }
 __device__ __forceinline__ int tiles_of(const GemmArgs& args) {
   return tile_rows_of(args) * tile_cols_of(args) * args.batch;
 }

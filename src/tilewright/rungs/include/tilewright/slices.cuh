@@ -3,6 +3,7 @@
 // workspace, and the flags, which it leaves zero.
 #pragma once
 
+#include "tilewright/ceil_div.cuh"
 #include "tilewright/grid.cuh"
 #include "tilewright/memory.cuh"
 
@@ -15,7 +16,7 @@ struct SliceSteps {
   int first, count;
 
   __device__ __forceinline__ SliceSteps(const GemmArgs& args, int slice) {
-    const int all = args.k / BK + (args.k % BK != 0), most = (all + SLICES - 1) / SLICES;
+    const int all = ceil_div(args.k, BK), most = ceil_div(all, SLICES);
     first = min(slice * most, all);
     count = min(most, all - first);
   }

@@ -32,7 +32,7 @@ struct StageRing {
 constexpr int STEP = 2 * BK;  // along k, two stages
 
 // How many steps k takes: beyond it are zeros.
-__device__ __forceinline__ int steps_of(const GemmArgs& args) { return args.k / STEP + (args.k % STEP != 0); }
+__device__ __forceinline__ int steps_of(const GemmArgs& args) { return ceil_div(args.k, STEP); }
 
 // A copying thread's part of steps [first, last) of a tile. `slot` goes on from tile to tile.
 __device__ __forceinline__ void copy_steps(const GemmArgs& args, const OutputTile& tile, int first, int last,

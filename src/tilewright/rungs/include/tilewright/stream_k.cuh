@@ -17,7 +17,7 @@ struct StreamPlan {
   // A step is `depth` along k.
   __device__ __forceinline__ void make(const GemmArgs& args, int depth) {
     const int ctas = gridDim.x, tiles = tiles_of(args);
-    steps = args.k / depth + (args.k % depth != 0);
+    steps = ceil_div(args.k, depth);
     const int over = tiles % ctas;  // that fill no wave
     // A wave that is nearly full loses less than cutting its tiles would cost.
     whole = steps == 0 || 16ll * over >= 15ll * ctas ? tiles : tiles - over;
