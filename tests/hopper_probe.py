@@ -107,6 +107,14 @@ class Operand:
         return found
 
 
+def encoded(device, tensor_map, address):
+    """The map as the device's kernels take it."""
+    if device.name == "emulator":
+        return encode_for_emulator(tensor_map, address)
+    with device.current():
+        return encode_for_driver(tensor_map, address)
+
+
 def launch_hopper(
     device, binary, *, threads, smem_bytes, a=None, b=None, d=None, n=0, at=(), elements=64 * 256, grid=1
 ):
@@ -118,8 +126,7 @@ def launch_hopper(
             host = operand.stored()
             memory[name] = device.alloc(host.nbytes, label=name.upper(), read_only=name != "d")
             device.upload(memory[name], host.reshape(-1).view(np.uint8))
-            encode = encode_for_emulator if device.name == "emulator" else encode_for_driver
-            setattr(args, name, encode(operand.tensor_map(), memory[name].address))
+            setattr(args, name, encoded(device, operand.tensor_map(), memory[name].address))
     y = device.alloc(4 * elements, label="Y")
     device.upload(y, np.full(elements, np.nan, np.float32).view(np.uint8))
     args.y = y.address

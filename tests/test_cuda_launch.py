@@ -72,10 +72,10 @@ class Driver:
     """Records what a launch was given."""
 
     def __init__(self):
-        self.seen, self.moved, self.pushed = [], [], 0
+        self.seen, self.moved, self.pushed, self.context = [], [], 0, CONTEXT
 
     def cuCtxGetCurrent(self, pointer):
-        pointer._obj.value = CONTEXT
+        pointer._obj.value = self.context
         return 0
 
     def cuCtxPushCurrent_v2(self, context):
@@ -93,6 +93,7 @@ class Driver:
 
     def cuTensorMapReplaceAddress(self, encoded, address):
         assert ctypes.addressof(encoded._obj) % 64 == 0, "the driver wants its maps aligned"
+        assert self.pushed == 1 or self.context == CONTEXT, "the driver moves maps only while a context is current"
         self.moved.append((encoded._obj.words[0], address.value))
         return 0
 
@@ -107,15 +108,17 @@ def test_addresses_are_patched_and_the_rest_stays():
     assert (args.a, args.b) == (1, 2), "the caller's struct is not the launch's"
 
 
-def test_tensor_maps_are_encoded_at_the_first_launch_and_follow_their_operands(monkeypatch):
+@pytest.mark.parametrize("context", [CONTEXT, 0, CONTEXT + 1])
+def test_tensor_maps_are_encoded_at_the_first_launch_and_follow_their_operands(monkeypatch, context):
     def encode(tensor_map, address):
-        assert driver.pushed == 1, "the driver encodes only while a context is current"
+        assert driver.pushed == 1 or driver.context == CONTEXT, "the driver encodes only while a context is current"
         encoded = EncodedMap()
         encoded.words[0], encoded.words[1] = address, tensor_map
         return encoded
 
     monkeypatch.setattr(cuda_launch, "encode_for_driver", encode)
     driver = Driver()
+    driver.context = context
     launch = CudaLaunch(1, CONTEXT, Grid((1, 1, 1), (32, 1, 1)), TmaArgs(), maps={"a": 7, "d": 9}, driver=driver)
     launch(256, 512, 0, 768, 0, 0)
     assert not driver.moved and list(launch._args.map_a.words)[:2] == [256, 7]

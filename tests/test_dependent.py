@@ -3,17 +3,17 @@
 import pytest
 
 from tilewright.arch import get_arch
-from tilewright.compile.host import compile_host, host_source
 from tilewright.compile.nvrtc import compile_cubin
 from tilewright.compile.source import kernel_source
 from tilewright.compile.variant import Variant
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import CompileFailed, InvalidConfig
 from tilewright.facts.disassemble import disassemble
-from tilewright.lab.verifying import backend_run, problems_for
+from tilewright.lab.verifying import problems_for
 from tilewright.problem import Problem
 from tilewright.run.emulator import EmulatorBackend
 from tilewright.verify import verify
+from tilewright.verify.device import DeviceRuns
 
 H200 = get_arch("sm_90a")
 WAIT, START = "ACQBULK", "PREEXIT"
@@ -79,11 +79,7 @@ def test_a_kernel_of_its_own_has_neither(rung):
 def test_a_kernel_that_waits_is_right(rung):
     config = rung_config(rung)
     with EmulatorBackend() as backend:
-
-        def binary(problem):
-            return compile_host(host_source(kernel_source(config, problem, Variant(dependent=True))))
-
-        run = backend_run(config, backend, binary, sm_count=2)
+        run = DeviceRuns(backend).of(config, variant=Variant(dependent=True), sm_count=2)
         verify(run, problems_for(config)[:9:4], layers=("integer",)).raise_if_wrong()
 
 

@@ -177,8 +177,8 @@ def test_a_first_use_is_searched_once_in_a_process_and_a_failure_is_a_warning(mo
     monkeypatch.setattr(first_use, "_searched", set())
     problem, machines = Problem(m=64, n=64, k=64), [Machine(devices=(device,)) for device in (0, 1, 0)]
     chosen = choose(problem, H200, SMS)
-    for machine in machines:
-        tune_first_use(problem, chosen, machine)
+    for device in (0, 1, 0):
+        tune_first_use(problem, chosen, device)
     assert asked == [(chosen.config.rung, problem, "quick", machine) for machine in machines[:2]]
     assert "64×64×64 NN float32: not tuned at its first use: no worker starts" in caplog.text
 

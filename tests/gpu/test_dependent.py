@@ -1,18 +1,13 @@
 """Chains of kernels on the card, each begun before the one whose result it reads has ended."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from tilewright.run.call import grid_of
 
-from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import kernel_source
 from tilewright.compile.variant import Variant
 from tilewright.declare import all_rungs, rung_config
 from tilewright.problem import Problem
-from tilewright.run.args import launch_args
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.kernel import bind
 
 pytestmark = pytest.mark.gpu
 WAITING = [rung for rung in all_rungs().values() if rung.can_wait]
@@ -49,11 +44,11 @@ def test_each_link_of_a_chain_reads_what_the_one_before_has_written(rung, size):
         for device, host in zip(memory, hosts, strict=True):
             gpu.upload(device, host)
         there, back, b = (each.address for each in memory)
-        binary = compile_cubin(kernel_source(config, problem, Variant(dependent=True)), gpu.arch)
-        grid = replace(grid_of(config, problem, sm_count=gpu.sm_count), dependent=True)
-        links = [launch_args(config, problem, gpu, a=a, b=b, c=0, d=d) for a, d in ((there, back), (back, there))]
+        kernel = bind(config, problem, gpu, variant=Variant(dependent=True))
+        assert kernel.grid.dependent
         for i in range(LINKS):
-            gpu.launch(binary, grid, links[i % 2])
+            a, d = (there, back) if i % 2 == 0 else (back, there)
+            kernel(a=a, b=b, d=d)
         gpu.synchronize()
         found = integers(gpu.download(memory[LINKS % 2]), dtype).reshape(size, size)
     expected = x

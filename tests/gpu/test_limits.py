@@ -1,14 +1,11 @@
 """Sizes near 2^31 on a card with the memory for them."""
 
 import pytest
-from tilewright.run.call import grid_of
 
-from tilewright.compile.nvrtc import compile_cubin
-from tilewright.compile.source import kernel_source
 from tilewright.declare import all_rungs, rung_config
 from tilewright.problem import Problem
-from tilewright.run.args import launch_args
 from tilewright.run.cuda import CudaBackend
+from tilewright.run.kernel import bind
 
 pytestmark = pytest.mark.gpu
 COLS = 2**31 - 8
@@ -25,18 +22,18 @@ def test_a_short_product_of_two_billion_columns_is_written_to_its_end(query, lay
     problem = Problem(m=8, n=COLS, k=8, layout=layout, dtype="bfloat16", out_dtype="bfloat16")
     config.require_problem(problem)
     a = torch.randint(-2, 3, (8, 8), device="cuda").to(torch.bfloat16)
-    b = torch.empty(problem.stored_shape("b"), dtype=torch.bfloat16, device="cuda").fill_(1)
-    d = torch.empty((8, COLS), dtype=torch.bfloat16, device="cuda").fill_(float("nan"))
+    try:
+        b = torch.empty(problem.stored_shape("b"), dtype=torch.bfloat16, device="cuda").fill_(1)
+        d = torch.empty((8, COLS), dtype=torch.bfloat16, device="cuda").fill_(float("nan"))
+    except torch.OutOfMemoryError:
+        pytest.skip("another process took the memory")
     along_k = b if layout == "NT" else b.T
     places = [slice(at, at + 2**16) for at in (0, 2**30 - 2**15, 2**31 - 2**17, COLS - 2**16)]
     for place in places:
         along_k[place] = torch.randint(-2, 3, (2**16, 8), device="cuda").to(torch.bfloat16)
     torch.cuda.synchronize()
     with CudaBackend() as gpu:
-        binary = compile_cubin(kernel_source(config, problem), gpu.arch)
-        addresses = {"a": a.data_ptr(), "b": b.data_ptr(), "c": 0, "d": d.data_ptr()}
-        args = launch_args(config, problem, gpu, **addresses)
-        gpu.launch(binary, grid_of(config, problem, sm_count=gpu.sm_count), args)
+        bind(config, problem, gpu)(a=a.data_ptr(), b=b.data_ptr(), d=d.data_ptr())
         gpu.synchronize()
     for place in places:
         assert torch.equal(d[:, place].float(), a.float() @ along_k[place].float().T)

@@ -11,6 +11,7 @@ from tilewright.api.plan import Part
 from tilewright.arch import ArchSpec, get_arch
 from tilewright.compile.binary import Binary, KernelSource
 from tilewright.compile.source import kernel_source
+from tilewright.compile.variant import Variant
 from tilewright.errors import InvalidInput, NoDevice
 from tilewright.facts.roofline import card_of_device
 from tilewright.run.kernel import Kernel, bind
@@ -47,13 +48,14 @@ class GpuTarget:
         Raises InvalidInput where it would have to be loaded while `stream` is captured in a graph.
         """
         config, problem = part.choice.config, part.problem
-        binary = self._gpu.compile(kernel_source(config, problem))
+        variant = Variant(dependent=part.choice.dependent)
+        binary = self._gpu.compile(kernel_source(config, problem, variant))
         if not self._gpu.is_loaded(binary) and self.is_capturing(stream):
             raise InvalidInput(
                 f"{problem}: its kernel isn't loaded yet, and can't be while a graph is captured; make the same call "
                 f"once before the capture, or Gemm(...).plan()"
             )
-        return bind(config, problem, self._gpu, binary=binary)
+        return bind(config, problem, self._gpu, variant=variant, binary=binary)
 
 
 @cache

@@ -29,7 +29,7 @@ from tilewright.locks import ForkSafeLock
 
 MAGIC = b"tilewright-1\n"
 ENVIRONMENT = "TILEWRIGHT_CACHE_DIR"
-LOCK_S = 5.0
+LOCK_S = 10.0
 """How long another process may take over what this one needs before this one builds it too."""
 POLL_S = 0.02
 RECENT = 64

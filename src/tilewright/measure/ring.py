@@ -13,6 +13,7 @@ import ml_dtypes  # noqa: F401 -- so that NumPy knows bfloat16
 import numpy as np
 
 from tilewright.compile.binary import Binary
+from tilewright.compile.variant import PLAIN, Variant
 from tilewright.declare import Config
 from tilewright.errors import InvalidInput
 from tilewright.measure.baseline import Baseline
@@ -69,9 +70,9 @@ class OperandRing:
         """How many sets there are."""
         return len(self._sets)
 
-    def config_arm(self, label: str, config: Config, binary: Binary | None = None) -> Arm:
+    def config_arm(self, label: str, config: Config, binary: Binary | None = None, *, variant: Variant = PLAIN) -> Arm:
         """An arm that launches `config`, or a `binary` that was compiled from it for the ring's problem."""
-        kernel = bind(config, self.problem, self._gpu, binary=binary)
+        kernel = bind(config, self.problem, self._gpu, variant=variant, binary=binary)
 
         def launch(slot: int, stream: Any) -> None:
             kernel.launch(*self._sets[slot], 0, self._gpu.stream_handle(stream))

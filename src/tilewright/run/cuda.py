@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -165,6 +165,15 @@ class CudaBackend:
             memory = CudaMemory(self.device.allocate(max(nbytes, 1), stream=self.stream), nbytes)
         self._memory.append(memory)
         return memory
+
+    def free(self, memory: Iterable[Memory]) -> None:
+        """Give allocations back, after the stream's work."""
+        given = {id(each) for each in memory}
+        with self.current():
+            for each in self._memory:
+                if id(each) in given:
+                    each.buffer.close()
+        self._memory = [each for each in self._memory if id(each) not in given]
 
     def upload(self, memory: Memory, host: Bytes) -> None:
         """Copy host bytes to the allocation's start, in stream order."""

@@ -89,12 +89,16 @@ class CudaLaunch:
         self._pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self._args))
         self._call = (ctypes.byref(self._config), self._function, ctypes.byref(self._pointers), None)
         self._bare_launch = partial(self._driver.cuLaunchKernelEx, *self._call)
-        self._launch: Callable[[], int] = self._bare_launch if need is None else self._launch_with_scratch
+        self._maps, self._mapped = dict(maps or {}), dict[str, int]()
+        self._launch: Callable[[], int] = self._bare_launch
+        if need is not None:
+            self._launch = self._launch_with_scratch
+        elif self._maps:
+            self._launch = self._launch_with_maps
         self._get_current = self._driver.cuCtxGetCurrent
         self._context = context
         self._current = ctypes.c_void_p()
         self._current_pointer = ctypes.byref(self._current)
-        self._maps, self._encoded = dict(maps or {}), False
         self._lock = threading.Lock()
         renew_in_children(self)
 
@@ -105,8 +109,6 @@ class CudaLaunch:
     def __call__(self, a: int, b: int, c: int, d: int, bias: int, stream: int) -> None:
         """Launch on `stream` (a raw handle) with these addresses. Does not synchronise. Raises LaunchFailed."""
         with self._lock:
-            if self._maps:
-                self._move_maps({"a": a, "b": b, "d": d})
             _MATRICES.pack_into(self._memory, self._matrices_at, a, b, c, d)
             if bias:
                 self._args.bias = bias
@@ -136,24 +138,24 @@ class CudaLaunch:
         finally:
             self._driver.cuCtxPopCurrent_v2(self._current_pointer)
 
+    def _launch_with_maps(self) -> int:
+        """Launch with every map at its operand's address."""
+        for name, tensor_map in self._maps.items():
+            address = getattr(self._args, name)
+            if address == self._mapped.get(name):
+                continue
+            if name in self._mapped:
+                encoded = ctypes.byref(getattr(self._args, f"map_{name}"))
+                require(self._driver.cuTensorMapReplaceAddress(encoded, ctypes.c_void_p(address)))
+            else:
+                setattr(self._args, f"map_{name}", encode_for_driver(tensor_map, address))
+            self._mapped[name] = address
+        return int(self._bare_launch())
+
     def _launch_with_scratch(self) -> int:
         assert self._need is not None and self._scratch is not None
-        return self._scratch.launch(self._args, self._need, self._config.stream or 0, self._bare_launch)
-
-    def _move_maps(self, addresses: dict[str, int]) -> None:
-        if not self._encoded:
-            require(self._in_context(partial(self._encode_maps, addresses)))
-            return
-        for name in self._maps:
-            if addresses[name] != getattr(self._args, name):
-                encoded = ctypes.byref(getattr(self._args, f"map_{name}"))
-                require(self._driver.cuTensorMapReplaceAddress(encoded, ctypes.c_void_p(addresses[name])))
-
-    def _encode_maps(self, addresses: dict[str, int]) -> int:
-        for name, tensor_map in self._maps.items():
-            setattr(self._args, f"map_{name}", encode_for_driver(tensor_map, addresses[name]))
-        self._encoded = True
-        return 0
+        call = self._launch_with_maps if self._maps else self._bare_launch
+        return self._scratch.launch(self._args, self._need, self._config.stream or 0, call)
 
 
 def _aligned(args: ctypes.Structure) -> tuple[bytearray, int]:

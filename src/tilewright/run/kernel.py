@@ -60,6 +60,8 @@ def bind(
     config.require_problem(problem)
     sm_count = device.sm_count if sm_count is None else sm_count
     grid = grid_of(config, problem, sm_count=sm_count)
+    if variant.dependent:
+        grid = replace(grid, dependent=True)
     if binary is None:
         binary = (compiled or device.compile)(kernel_source(config, problem, variant))
     args = unbound_args(problem, has_maps=bool(config.rung.tensor_maps))

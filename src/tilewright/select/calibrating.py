@@ -34,6 +34,8 @@ USUAL_ERROR = 0.1
 """How far a row's time may be from the model's, as a logarithm, before it counts as an outlier."""
 LEAST_SHAPES = 12
 """Of fewer shapes none is kept out."""
+CHAIN_FLOOR = 0.998
+"""How much slower a chain may seem by dependent launch: a measurement's noise."""
 MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 """How many configs are kept at most, what the last must gain in the mean, what a problem without one counts as."""
 
@@ -59,7 +61,11 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | No
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
     with_library = {
-        dtype: found._replace(library=_library(every, dtype, launch), own=faster_than_library(every, dtype))
+        dtype: found._replace(
+            library=_library(every, dtype, launch),
+            own=faster_than_library(every, dtype),
+            dependent=faster_in_chains(every, dtype),
+        )
         for dtype, found in learned.items()
     }
     commits = sorted({str(record.environment.get("commit")) for record in every})
@@ -229,6 +235,17 @@ def faster_than_library(records: Iterable[Record], dtype: str) -> dict[str, floa
             for name, ratios in _ratios_by_class(record.rows, dtype).items():
                 classes.setdefault(name, []).extend(ratios)
     return _means({name: ratios for name, ratios in classes.items() if all(ratio.low > 1.0 for ratio in ratios)})
+
+
+def faster_in_chains(records: Iterable[Record], dtype: str) -> dict[str, float]:
+    """By rung how many times as fast dependent launch makes its chains, in the mean, where it slows none of them."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        for each in (record.about or {}).get("ratios", ()) if record.command == "chain" else ():
+            if each["problem"].get("dtype", "float32") == dtype:
+                found.setdefault(each["rung"], []).append(each["median"])
+    means = {rung: statistics.geometric_mean(ratios) for rung, ratios in found.items() if min(ratios) > CHAIN_FLOOR}
+    return {rung: round(mean, 4) for rung, mean in sorted(means.items()) if mean > 1.0}
 
 
 def _ratios_by_class(rows: Iterable[Row], dtype: str) -> dict[str, list[Ratio]]:

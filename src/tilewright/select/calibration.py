@@ -48,6 +48,7 @@ class Learned(NamedTuple):
 
     `library` is, by shape class, the ratio of the framework's own time to the chosen kernel's where that is below 1.
     `own` is that to our fastest kernel's where every record says that it is above 1; of SELDOM_MEASURED alone.
+    `dependent` is, by rung, how many times as fast chains of its products are by dependent launch, where they are.
     `fit` says how it was made and how well it holds.
     """
 
@@ -56,6 +57,7 @@ class Learned(NamedTuple):
     library: Mapping[str, float]
     fit: Mapping[str, Any]
     own: Mapping[str, float] = MappingProxyType({})
+    dependent: Mapping[str, float] = MappingProxyType({})
 
     def known(self, config: Config) -> KnownConfig | None:
         """What was learned of this config; None where it was not kept."""
@@ -84,6 +86,7 @@ class Calibration:
                 "configs": [config._asdict() for config in found.configs],
                 "library": dict(found.library),
                 "own": dict(found.own),
+                "dependent": dict(found.dependent),
                 "fit": dict(found.fit),
             }
             for dtype, found in self.learned.items()
@@ -108,6 +111,7 @@ class Calibration:
                 library=found["library"],
                 fit=found["fit"],
                 own=found.get("own", {}),
+                dependent=found.get("dependent", {}),
             )
             for dtype, found in data["learned"].items()
         }

@@ -32,6 +32,7 @@ class Choice:
     `library` says why the framework's own product is to be taken instead, in words; empty where it isn't. Where every
     launch of a call has one, batched or in parts, the whole call is the framework's. `tuned`: a search for this very
     problem stands behind it. `untried`: the framework's is taken for want of a measurement, which a search would make.
+    `dependent`: the kernel is to be launched dependently, as that makes chains of the rung's products faster here.
     """
 
     config: Config
@@ -41,6 +42,7 @@ class Choice:
     library: str = ""
     tuned: bool = False
     untried: bool = False
+    dependent: bool = False
 
 
 class Estimate(NamedTuple):
@@ -86,7 +88,8 @@ def _chosen(
         runner_up = next((each.candidate.config for each in best if each.candidate.config != found.config), None)
         why = "tuned for this problem on this card"
         library = "" if own else faster_than_tuned(problem, found)
-        return Choice(found.config, why, found.time_us, runner_up, library, tuned=True)
+        dependent = is_launched_dependently(found.config, problem, arch, calibration, card)
+        return Choice(found.config, why, found.time_us, runner_up, library, tuned=True, dependent=dependent)
     if not best:
         raise InvalidProblem(_none_takes(problem, arch, calibration))
     measured = fastest_measured(problem, arch, calibration)
@@ -95,8 +98,19 @@ def _chosen(
     runner_up = next((each.candidate.config for each in best if each.candidate is not first.candidate), None)
     library = "" if own else faster_in_class(problem, calibration, card)
     untried = "" if own or library else not_known_slower(problem, calibration, card)
-    expected_us = first.terms.total_us
-    return Choice(first.candidate.config, why, expected_us, runner_up, library or untried, untried=bool(untried))
+    config, expected_us = first.candidate.config, first.terms.total_us
+    dependent = is_launched_dependently(config, problem, arch, calibration, card)
+    return Choice(config, why, expected_us, runner_up, library or untried, False, bool(untried), dependent)
+
+
+def is_launched_dependently(
+    config: Config, problem: Problem, arch: ArchSpec, calibration: Calibration, card: str | None
+) -> bool:
+    """Whether chains of the rung's products were measured to be faster so, on this very card."""
+    learned = calibration.of(problem.dtype)
+    if learned is None or card != calibration.rates.card or "dependent_launch" not in arch.features:
+        return False
+    return config.rung.can_wait and config.rung.name in learned.dependent
 
 
 def fastest_measured(problem: Problem, arch: ArchSpec, calibration: Calibration) -> Estimate | None:
