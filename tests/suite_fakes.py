@@ -54,7 +54,8 @@ class FakeMachine:
 
     def plan(self, problem, call):
         choice = self.choose(problem, self.arch, self.sm_count, kernels=call.kernels, card=self.card)
-        return Plan((problem.m, problem.n), problem.out_dtype, (Part(problem, choice, ((0, 0, 0, 0),)),))
+        parts = (Part(problem, choice, ((0, 0, 0, 0),)),)
+        return Plan((problem.m, problem.n), problem.out_dtype, parts, library=choice.library or None)
 
     def screen(self, problem, config, best_us, launch):
         us = self.hidden_us(config, problem)

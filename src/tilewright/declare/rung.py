@@ -84,13 +84,11 @@ class Launch(NamedTuple):
     """Launch geometry: CTAs per grid dimension, threads per block dimension, CTAs per cluster dimension.
 
     Grid expressions may name the problem's sizes and `sm_count`, the SMs of the device it is planned for.
-    `dependent` asks for programmatic dependent launch.
     """
 
     grid: tuple[Expr, Expr, Expr]
     block: tuple[Expr, Expr, Expr]
     cluster: tuple[Expr, Expr, Expr]
-    dependent: bool
 
     @property
     def persistent(self) -> bool:
@@ -103,11 +101,10 @@ def launch(
     grid: tuple[str, str, str],
     block: tuple[str, str, str],
     cluster: tuple[str, str, str] = ("1", "1", "1"),
-    dependent: bool = False,
 ) -> Launch:
     """`Launch` from text."""
     triples = [(Expr(x), Expr(y), Expr(z)) for x, y, z in (grid, block, cluster)]
-    return Launch(triples[0], triples[1], triples[2], dependent)
+    return Launch(triples[0], triples[1], triples[2])
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,7 @@ def bind(
     """
     config.require_problem(problem)
     sm_count = device.sm_count if sm_count is None else sm_count
-    grid = grid_of(config, problem, sm_count=sm_count)
-    if variant.dependent:
-        grid = replace(grid, dependent=True)
+    grid = replace(grid_of(config, problem, sm_count=sm_count), dependent=variant.dependent)
     if binary is None:
         binary = (compiled or device.compile)(kernel_source(config, problem, variant))
     args = unbound_args(problem, has_maps=bool(config.rung.tensor_maps))
@@ -93,5 +91,4 @@ def grid_of(config: Config, problem: Problem, *, sm_count: int) -> Grid:
         block=config.block,
         dynamic_smem_bytes=config.scope["dynamic_smem_bytes"],
         cluster=config.cluster,
-        dependent=config.rung.launch.dependent,
     )

@@ -28,7 +28,7 @@ Launch = Callable[[int, int, int, int, int, int], None]
 class Grid:
     """Launch geometry: CTAs, threads and CTAs per cluster in each dimension, dynamic shared memory in bytes.
 
-    `dependent` asks for programmatic dependent launch.
+    `dependent` asks for programmatic dependent launch, of a kernel that was built to wait for the one before it.
     """
 
     grid: tuple[int, int, int]
