@@ -15,8 +15,8 @@ from tilewright.cli import app
 from tilewright.compile import host
 from tilewright.declare import all_rungs, enumerate_configs, rung_config
 from tilewright.errors import Missing
-from tilewright.lab import ladder as ladder_module
 from tilewright.record import Row
+from tilewright.run import kernel
 
 RUNNER = CliRunner()
 SMALL = ["-m", "128", "-n", "128", "-k", "32"]
@@ -124,22 +124,18 @@ def ends_early(text):
 
 
 def test_a_wrong_kernel_is_a_row_in_words_and_status_1(monkeypatch):
-    real = ladder_module.host_binary
+    import dataclasses
 
-    def sabotaged(config, problem):
-        import dataclasses
+    def sabotaged(config, problem, *variant):
+        source = original(config, problem, *variant)
+        return dataclasses.replace(source, text=ends_early(source.text))
 
-        from tilewright.compile.host import compile_host, host_source
-        from tilewright.compile.source import kernel_source
-
-        source = kernel_source(config, problem)
-        return compile_host(host_source(dataclasses.replace(source, text=ends_early(source.text))))
-
-    monkeypatch.setattr("tilewright.lab.verifying.host_binary", sabotaged)
+    original = kernel.kernel_source
+    monkeypatch.setattr(kernel, "kernel_source", sabotaged)
     wrong = [all_rungs().find(query) for query in ("k02", "k04", "k08", "k12")]
     assert all(ends_early(rung.source) != rung.source for rung in wrong)
     done = call("ladder", "--backend", "emulator", *(word for rung in wrong for word in ("--rung", rung.name)), *SMALL)
-    assert real is not sabotaged and done.exit_code == 1
+    assert done.exit_code == 1
     assert done.stdout.count("✗ WrongResult") == len(wrong)
     assert "integer: 128×128×32" in done.stdout
 

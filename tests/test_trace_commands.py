@@ -12,10 +12,11 @@ from tilewright.cli import app
 from tilewright.declare import all_rungs, rung_config
 from tilewright.errors import Missing
 from tilewright.facts import disassemble
-from tilewright.lab import races_command, tracing
+from tilewright.lab import races_command
 from tilewright.lab.races_command import distinct_problems
 from tilewright.lab.tracing import declared_matrices, small_problem
 from tilewright.problem import Problem
+from tilewright.run import kernel
 
 RUNNER = CliRunner()
 
@@ -98,12 +99,12 @@ def test_a_right_rung_has_no_findings_under_any_schedule():
 
 
 def test_a_race_is_told_with_its_lines_and_fails(monkeypatch):
-    def without_barrier(config, problem):
-        source = original(config, problem)
+    def without_barrier(config, problem, *variant):
+        source = original(config, problem, *variant)
         return replace(source, text=source.text.replace("__syncthreads();", "", 1))
 
-    original = tracing.kernel_source
-    monkeypatch.setattr(tracing, "kernel_source", without_barrier)
+    original = kernel.kernel_source
+    monkeypatch.setattr(kernel, "kernel_source", without_barrier)
     config = rung_config(all_rungs().find("k04"))
     monkeypatch.setattr(races_command, "distinct_problems", lambda _: [small_problem(config)])
     done = call("verify", "k04", "--races", "--schedule", "reverse", "--json")
