@@ -5,8 +5,11 @@ import gc
 import pytest
 
 import tilewright as tw
-from tilewright.run.cuda import scratch_of
+from tilewright.declare import all_rungs, rung_config
+from tilewright.problem import Problem
+from tilewright.run.cuda import CudaBackend, scratch_of
 from tilewright.run.driver import check
+from tilewright.run.kernel import bind
 from tilewright.run.scratch import MOST_STREAMS
 
 pytestmark = pytest.mark.gpu
@@ -168,3 +171,21 @@ def test_a_chain_of_products_each_of_which_reads_the_last_ones_result(operands):
         a.copy_(integers(8, 4096))
         graph.replay()
         require(last, a, torch.eye(4096, device="cuda").roll(24, 0))
+
+
+def test_a_kernel_stays_loaded_for_a_graph_whose_backend_is_gone():
+    a, b, out = integers(128, 64), integers(64, 128), torch.zeros(128, 128, device="cuda")
+    problem, graph = Problem(m=128, n=128, k=64), torch.cuda.CUDAGraph()
+    gpu = CudaBackend(stream=torch.cuda.current_stream().cuda_stream)
+    kernel = bind(rung_config(all_rungs().find("k08"), {"BK": 8}), problem, gpu)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        stream = torch.cuda.current_stream().cuda_stream
+        kernel(a=a.data_ptr(), b=b.data_ptr(), d=out.data_ptr(), stream=stream)
+    gpu.close()
+    del kernel, gpu
+    gc.collect()
+    for _ in range(3):
+        a.copy_(integers(128, 64))
+        graph.replay()
+        require(out, a, b)
