@@ -11,6 +11,7 @@ from pathlib import Path
 from tilewright.lab.render import UNSUPPORTED, percent
 from tilewright.record import Row
 from tilewright.report import (
+    chains_view,
     environment_view,
     examples_view,
     experiments_view,
@@ -73,6 +74,8 @@ def _sections(sources: Sequence[Source]) -> Iterable[tuple[str, str, str, list[H
     uses = filter(examples_view.is_example, sources)
     yield "examples", "Real uses", examples_view.LEAD, _drawn(examples_view.example_part, uses)
     calls = filter(overhead_view.is_overhead, sources)
+    chains = filter(chains_view.is_chains, sources)
+    yield "chains", "Chains of products", chains_view.LEAD, _drawn(chains_view.chains_part, chains)
     yield "overhead", "The host's overhead", overhead_view.LEAD, _drawn(overhead_view.overhead_part, calls)
     yield "tuning", "Tuning", tuning_view.LEAD, _drawn(tuning_view.tuning_part, searches)
     yield "environment", "How it was taken", environment_view.LEAD, _drawn(environment_view.environment_part, sources)
