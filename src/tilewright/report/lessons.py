@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.declare import Registry, Rung, Search, rung_config
@@ -9,6 +10,7 @@ from tilewright.lab.outcomes import outcome_sentence, outcomes, size_of
 from tilewright.lab.picture import draw_tiles
 from tilewright.lab.render import percent
 from tilewright.lab.suite_summary import best_rows, means_of, median_ratio
+from tilewright.measure.modes import GRAPH
 from tilewright.record import Record, Row, tries_every
 from tilewright.report.tables import PART_ROWS, caption
 
@@ -114,6 +116,16 @@ def _or_blank(value: object) -> str:
 
 def ladder_document(rungs: Registry, records: Sequence[Record], suites: Sequence[Record]) -> str:
     """The whole of `docs/ladder.md`."""
-    tried = [row for record in suites if tries_every(record) for row in best_rows(record)]
+    tried = _tried_rows(suites)
     sections = [lesson_section(step, records, tried) for step in rungs.steps]
     return "\n\n".join([INTRODUCTION.rstrip(), TABLE.rstrip(), steps_table(rungs.steps, records), *sections]) + "\n"
+
+
+def _tried_rows(suites: Sequence[Record]) -> list[Row]:
+    """The fastest row of each shape of a suite in which all candidates were tried; from graphs where there is one."""
+    tried = [record for record in suites if tries_every(record)]
+    found: dict[tuple[str, str], Row] = {}
+    for record in sorted(tried, key=lambda each: (each.about or {}).get("launch") == GRAPH):
+        for row in best_rows(record):
+            found[str((record.about or {}).get("suite")), json.dumps(row.problem, sort_keys=True)] = row
+    return list(found.values())

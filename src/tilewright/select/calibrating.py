@@ -62,7 +62,7 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | No
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
     with_library = {
         dtype: found._replace(
-            library=_library(every, dtype, launch),
+            library=_library(records.values(), dtype, launch),
             own=faster_than_library(every, dtype),
             dependent=faster_in_chains(every, dtype),
         )
@@ -218,10 +218,28 @@ def regret(samples: Sequence[Sample], learned: Learned, rates: Rates) -> float |
 
 
 def _library(records: Iterable[Record], dtype: str, launch: str | None) -> dict[str, float]:
-    """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1."""
-    rows = (row for record, row in rows_of(records, launch) if record.command == "bench")
-    classes = _ratios_by_class(rows, dtype)
+    """By shape class the library's time over our best kernel's, where for every shape of it that is surely below 1.
+
+    Of a shape in several records the mean counts, since two cards of a kind differ by a few in a hundred. Records of a
+    choice alone count where they say how launches were queued.
+    """
+    by_record: dict[int, dict[Problem, Ratio]] = {}
+    for record, row in rows_of(records, launch):
+        if record.command == "bench" and (row.launch is not None or tries_every(record)):
+            _keep_better(by_record.setdefault(id(record), {}), row, dtype)
+    by_problem: dict[Problem, list[Ratio]] = {}
+    for best in by_record.values():
+        for problem, ratio in best.items():
+            by_problem.setdefault(problem, []).append(ratio)
+    classes = _by_class({problem: _mean(ratios) for problem, ratios in by_problem.items()})
     return _means({name: ratios for name, ratios in classes.items() if all(ratio.high < 1.0 for ratio in ratios)})
+
+
+def _mean(ratios: Sequence[Ratio]) -> Ratio:
+    low, median, high = (
+        statistics.geometric_mean(each) for each in zip(*((r.low, r.median, r.high) for r in ratios), strict=True)
+    )
+    return Ratio(low, median, high)
 
 
 def faster_than_library(records: Iterable[Record], dtype: str) -> dict[str, float]:
@@ -252,11 +270,20 @@ def _ratios_by_class(rows: Iterable[Row], dtype: str) -> dict[str, list[Ratio]]:
     """By shape class the ratio of each of its problems, that of the kernel of ours which was fastest in any row."""
     best: dict[Problem, Ratio] = {}
     for row in rows:
-        if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
-            problem = problem_of(row.problem)
-            best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
+        _keep_better(best, row, dtype)
+    return _by_class(best)
+
+
+def _keep_better(best: dict[Problem, Ratio], row: Row, dtype: str) -> None:
+    """Keep the row's ratio for its problem where it is one of ours and the best so far."""
+    if row.rung != BASELINE and row.ratio_to_baseline is not None and row.problem.get("dtype") == dtype:
+        problem = problem_of(row.problem)
+        best[problem] = max(best.get(problem, row.ratio_to_baseline), row.ratio_to_baseline, key=_median)
+
+
+def _by_class(ratios: Mapping[Problem, Ratio]) -> dict[str, list[Ratio]]:
     classes: dict[str, list[Ratio]] = {}
-    for problem, ratio in best.items():
+    for problem, ratio in ratios.items():
         classes.setdefault(shape_class(problem), []).append(ratio)
     return classes
 
