@@ -65,6 +65,13 @@ def test_the_frameworks_product_is_taken_where_it_is_faster(framework, target):
     assert framework.products == [("float32", 5), ("float32", 5), ("float32", 9)] * 2 and not target.driver.launches
 
 
+def test_a_bias_goes_to_the_frameworks_product_with_the_operands(framework, target):
+    a, b, bias = integers(6, 4), integers(4, 5), integers(5)
+    for out in (None, integers(6, 5)):
+        assert np.array_equal(tw.gemm(a, b, bias=bias, out=out), a @ b + bias)
+    assert len(framework.products) == 2 and not target.driver.launches
+
+
 def test_a_plan_says_that_the_frameworks_product_is_taken_and_executes_it(framework, target):
     a, b, out = integers(6, 4), integers(4, 5), integers(6, 5)
     with tw.Gemm(a, b, out=out) as product:

@@ -281,6 +281,7 @@ def test_a_16_bit_product_is_ours_where_records_of_the_card_say_that_it_is_faste
         (sixteen_bits(batch=3), "H200"),
         (sixteen_bits(dtype="float16"), "H200"),
         (sixteen_bits(lda=4097), "H200"),
+        (sixteen_bits(epilogue=Epilogue(("bias",))), "H200"),
         (sixteen_bits(), "H100 SXM"),
         (sixteen_bits(), None),
     ],

@@ -2,7 +2,7 @@
 
 Only A·B counts, with nothing added and in the operands' type: that is what was measured. Our kernels are taken unless
 the framework's was measured to be faster, and for 16-bit elements, for which no suite has been measured yet, only where
-ours was.
+ours was: there a bias may be added too.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ def faster_in_class(problem: Problem, calibration: Calibration, card: str | None
 
 
 def not_known_slower(problem: Problem, calibration: Calibration, card: str | None) -> str:
-    """For 16-bit elements, unless records of this very card say that a kernel of ours is faster for such shapes."""
-    if problem.dtype not in SELDOM_MEASURED or not _is_plain(problem):
+    """For 16-bit elements, unless records of this very card say that a kernel of ours is faster for such shapes.
+
+    With a bias too, of which there is no record: it is what a linear layer adds.
+    """
+    if problem.dtype not in SELDOM_MEASURED or not (_is_plain(problem) or _adds_a_bias(problem)):
         return ""
     learned = calibration.learned.get(problem.dtype) if card == calibration.rates.card else None
-    known = learned is not None and shape_class(problem) in learned.own
+    known = learned is not None and _is_plain(problem) and shape_class(problem) in learned.own
     return "" if known else _unmeasured(problem)
 
 
@@ -45,5 +48,12 @@ def _unmeasured(problem: Problem) -> str:
 
 
 def _is_plain(problem: Problem) -> bool:
-    adds_nothing = problem.alpha == 1.0 and not problem.reads_c and not problem.epilogue.ops
-    return adds_nothing and problem.out_dtype == storage_dtype(problem.dtype)
+    return _is_unscaled(problem) and not problem.epilogue.ops
+
+
+def _adds_a_bias(problem: Problem) -> bool:
+    return _is_unscaled(problem) and problem.epilogue.ops == ("bias",)
+
+
+def _is_unscaled(problem: Problem) -> bool:
+    return problem.alpha == 1.0 and not problem.reads_c and problem.out_dtype == storage_dtype(problem.dtype)

@@ -81,9 +81,9 @@ class Framework(ABC):
         raise InvalidProblem(f"stream={stream:#x}: {self.name} has no streams to work on; leave it out")
 
     def product(self, a: Any, b: Any, bias: Any, out: Any, dtype: str) -> Any:
-        """A·B + bias by the framework itself on its current stream, in `out` or a new array, elements taken as `dtype`.
+        """A·B + bias by the framework itself on its current stream, in `out` or a new array without gaps.
 
-        `bias` and `out` may be None. None where its settings of this moment promise less than the library does.
+        Elements are taken as `dtype`. `bias` and `out` may be None. None where its settings of this moment promise less than the library does.
         """
         return None
 

@@ -124,12 +124,14 @@ class TorchTensors(Framework):
         if casts or torch.are_deterministic_algorithms_enabled() or not may_replace_kernel(dtype, torch):
             return None
         if bias is None:
-            return torch.matmul(a, b, out=out)
-        if a.dim() == b.dim() == 2:
-            return torch.addmm(bias, a, b, out=out)
-        if out is None and b.dim() == 2:
-            return torch.nn.functional.linear(a, b.t(), bias)
-        return None
+            result = torch.matmul(a, b, out=out)
+        elif a.dim() == b.dim() == 2:
+            result = torch.addmm(bias, a, b, out=out)
+        elif out is None and b.dim() == 2:
+            result = torch.nn.functional.linear(a, b.t(), bias)
+        else:
+            return None
+        return result if out is not None else result.contiguous()  # as a result of ours always is
 
     def takes_over(self, a: Any, b: Any, c: Any, out: Any, bias: Any) -> bool:
         """See `Framework.takes_over`."""
