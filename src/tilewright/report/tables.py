@@ -116,7 +116,9 @@ def suite_means(records: Iterable[Record], *, brief: bool = False) -> str:
         about = record.about or {}
         if record.command == "bench":
             kernels = FASTEST if tries_every(record) else OWN_CHOICE if about.get("own") else CHOICE
-            parts.setdefault((about.get("suite", ""), kernels, how_launched(record)), []).append(record)
+            dtype = _dtype(record)
+            suite = about.get("suite", "") + ("" if dtype == "float32" else f", {dtype}")
+            parts.setdefault((suite, kernels, how_launched(record)), []).append(record)
     for suite, kernels, how in sorted(parts, key=lambda part: (part[0], KERNELS.index(part[1]), part[2])):
         of = parts[suite, kernels, how]
         commits = ", ".join(dict.fromkeys(f"`{record.environment['commit']}`" for record in of))
