@@ -83,7 +83,8 @@ class Framework(ABC):
     def product(self, a: Any, b: Any, bias: Any, out: Any, dtype: str) -> Any:
         """A·B + bias by the framework itself on its current stream, in `out` or a new array without gaps.
 
-        Elements are taken as `dtype`. `bias` and `out` may be None. None where its settings of this moment promise less than the library does.
+        Elements are taken as `dtype`. `bias` and `out` may be None. None where its settings of this moment promise less
+        than the library does.
         """
         return None
 
