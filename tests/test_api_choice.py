@@ -65,6 +65,15 @@ def test_the_frameworks_product_is_taken_where_it_is_faster(framework, target):
     assert framework.products == [("float32", 5), ("float32", 5), ("float32", 9)] * 2 and not target.driver.launches
 
 
+def test_no_kernel_is_compiled_for_a_product_that_the_framework_takes_until_it_refuses(framework, target):
+    a, b = integers(6, 4), integers(4, 5)
+    target.captured = {DoubleArrays.stream}
+    for promises, loaded in ((True, 0), (False, 1), (False, 1), (True, 1)):
+        framework.promises = promises
+        assert np.array_equal(tw.matmul(a, b), a @ b)
+        assert len(target.loaded) == loaded
+
+
 def test_a_bias_goes_to_the_frameworks_product_with_the_operands(framework, target):
     a, b, bias = integers(6, 4), integers(4, 5), integers(5)
     for out in (None, integers(6, 5)):

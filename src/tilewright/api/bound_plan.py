@@ -18,7 +18,8 @@ class BoundPlan:
 
     `launch(a, b, c, d, bias, stream)` launches everything; `c` is `d` where C isn't read. `direct` is the same where
     that is all there is to do, else None. `is_repeatable`: the plan is right for all addresses of the same alignment
-    that do not overlap. `kernels` are those of the plan's parts; a plan for arrays of the host has none of its own.
+    that do not overlap. `kernels` are those of the plan's parts; a plan for arrays of the host has none of its own, and
+    one that takes the framework's product none before that is refused.
     """
 
     __slots__ = (
@@ -31,13 +32,22 @@ class BoundPlan:
         self.is_repeatable = product.is_aligned and product.overlap is None
         self._ignores_operands, self._swapped = not product.reads_operands, plan.swapped
         self._reach = _reach(product, plan)
-        self._groups = [(kernel.launch, part.offsets) for part, kernel in zip(plan.parts, kernels, strict=False)]
         self.launch: Launch = self._launch_all
+        self.take(kernels)
+        is_direct = not plan.copies and plan.temporary is None and plan.library is None
+        self.direct: Launch | None = self.launch if is_direct and self.is_bound else None
+
+    def take(self, kernels: Sequence[Kernel]) -> None:
+        """Launch these kernels, one for each of the plan's parts."""
+        self._groups = [(kernel.launch, part.offsets) for part, kernel in zip(self.plan.parts, kernels, strict=False)]
         is_one = len(self._groups) == 1 and self._groups[0][1] == ((0, 0, 0, 0),)
         if is_one and not self._swapped and not self._ignores_operands:
             self.launch = self._groups[0][0]
-        is_direct = not plan.copies and plan.temporary is None and plan.library is None
-        self.direct: Launch | None = self.launch if is_direct and self._groups else None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has its kernels."""
+        return bool(self._groups)
 
     def overlaps(self, a: int, b: int, c: int, d: int, bias: int) -> bool:
         """Whether `out` at `d` is in one stretch of memory with an input that is read where it is stored."""

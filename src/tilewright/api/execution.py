@@ -53,7 +53,7 @@ def execute(
         if isinstance(target, HostTarget):
             result = run_on_host(bound, framework, arrays, target)
         else:
-            result = run_on_gpu(bound, framework, arrays, handle)
+            result = run_on_gpu(bound, framework, arrays, target, handle)
         if out is None:
             return framework.finished(result)
         if result is not out:
@@ -64,7 +64,7 @@ def execute(
 def bind_plan(
     framework: Framework, arrays: dict[str, Any], stream: Any, options: Options
 ) -> tuple[BoundPlan, GpuTarget | HostTarget, int]:
-    """The plan with the device that it was made for and the stream's handle; for a GPU its kernels are loaded.
+    """The plan, the device that it was made for and the stream's handle; on a GPU what it launches is loaded.
 
     Where the environment asks for it a problem is tuned first, outside of a capture. Raises as `calls.run` does.
     """
@@ -80,7 +80,7 @@ def bind_plan(
             for part in first_uses:
                 tune_first_use(part.problem, part.choice, product.a.device)
             plan = make_plan(product, target, own=own, config=config)
-        kernels = [target.bind(part, handle) for part in plan.parts]
+        kernels = [] if plan.library is not None else [target.bind(part, handle) for part in plan.parts]
     if _log.isEnabledFor(logging.DEBUG):
         _log.debug("%s", plan)
     bound = BoundPlan(plan, product, kernels)

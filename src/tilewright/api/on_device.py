@@ -12,13 +12,13 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tilewright.api.bound_plan import BoundPlan
-from tilewright.api.devices import HostTarget
+from tilewright.api.devices import GpuTarget, HostTarget
 from tilewright.api.frameworks.base import Framework
 from tilewright.api.operands import HOST
 from tilewright.run.protocol import Backend, Memory
 
 
-def run_on_gpu(bound: BoundPlan, framework: Framework, arrays: dict[str, Any], stream: int) -> Any:
+def run_on_gpu(bound: BoundPlan, framework: Framework, arrays: dict[str, Any], target: GpuTarget, stream: int) -> Any:
     """The array with the result, `out` unless a temporary is in its place; on `stream`, the framework's current one.
 
     `arrays` are A, B, C, out and bias by name, None for those that aren't there.
@@ -28,6 +28,8 @@ def run_on_gpu(bound: BoundPlan, framework: Framework, arrays: dict[str, Any], s
         result = framework.product(arrays["A"], arrays["B"], arrays["bias"], out, plan.parts[0].problem.dtype)
         if result is not None:
             return result if out is None else out
+        if not bound.is_bound:
+            bound.take([target.bind(part, stream) for part in plan.parts])
     inputs = _inputs(bound, framework, arrays)
     result = out
     if out is None or plan.temporary is not None:
