@@ -152,25 +152,26 @@ def test_streams_that_come_and_go_leave_a_bounded_number_of_blocks(operands):
     require(out, a, b)
 
 
-def test_a_chain_of_products_each_of_which_reads_the_last_ones_result(operands):
+@pytest.mark.parametrize("rows", [1, 8, 128])
+def test_a_chain_of_products_each_of_which_reads_the_last_ones_result(rows):
     """Eagerly and in a graph: a launch that began before its predecessor ended would read what isn't written yet."""
-    a, *_ = operands
-    eye = torch.eye(4096, device="cuda").roll(1, 0).contiguous()
+    a, shift = integers(rows, 4096), torch.eye(4096, device="cuda").roll(1, 0).contiguous()
+    wanted = torch.eye(4096, device="cuda").roll(24, 0)
 
     def chain():
         left = a
         for _ in range(24):
-            left = tw.matmul(left, eye, kernels="own")
+            left = tw.matmul(left, shift, kernels="own")
         return left
 
-    require(chain(), a, torch.eye(4096, device="cuda").roll(24, 0))
+    require(chain(), a, wanted)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         last = chain()
     for _ in range(10):
-        a.copy_(integers(8, 4096))
+        a.copy_(integers(rows, 4096))
         graph.replay()
-        require(last, a, torch.eye(4096, device="cuda").roll(24, 0))
+        require(last, a, wanted)
 
 
 def test_a_kernel_stays_loaded_for_a_graph_whose_backend_is_gone():

@@ -43,8 +43,8 @@ MOST_CONFIGS, LEAST_GAIN, UNSERVED = 24, 0.001, 10.0
 def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | None = None) -> Calibration:
     """The calibration that records of one card give, by their names.
 
-    What a suite's shapes took by an earlier choice alone is left out: else a choice would speak for itself. Of the rows
-    those of one launch mode count; see `samples.rows_of`.
+    What a suite's shapes took by an earlier choice alone is left out, else a choice would speak for itself, but for how
+    the framework's product compares with it. Of the rows those of one launch mode count; see `samples.rows_of`.
 
     Raises InvalidInput for records of several cards, of a card that isn't listed, or without a row to learn from.
     """
@@ -58,19 +58,20 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | No
         raise InvalidInput(
             f"{', '.join(records)}: no verified and timed row{which} to learn from; pass records of `bench`"
         )
+    compared = {name: record for name, record in records.items() if name in used or (record.about or {}).get("launch")}
     dtypes = dict.fromkeys(sample.problem.dtype for sample in samples)
     learned = {dtype: _learned([s for s in samples if s.problem.dtype == dtype], rates, seed) for dtype in dtypes}
     with_library = {
         dtype: found._replace(
-            library=_library(records.values(), dtype, launch),
+            library=_library(compared.values(), dtype, launch),
             own=faster_than_library(every, dtype),
             dependent=faster_in_chains(every, dtype),
         )
         for dtype, found in learned.items()
     }
-    commits = sorted({str(record.environment.get("commit")) for record in every})
+    commits = sorted({str(record.environment.get("commit")) for record in compared.values()})
     named = {} if launch is None else {"launch": launch}
-    about = {"records": list(used), "commits": commits, "seed": seed, **named}
+    about = {"records": list(compared), "commits": commits, "seed": seed, **named}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
 
 
