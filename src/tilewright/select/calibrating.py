@@ -71,7 +71,8 @@ def calibrated(records: Mapping[str, Record], *, seed: int = 0, launch: str | No
     }
     commits = sorted({str(record.environment.get("commit")) for record in compared.values()})
     named = {} if launch is None else {"launch": launch}
-    about = {"records": list(compared), "commits": commits, "seed": seed, **named}
+    more = [name for name in compared if name not in used]
+    about = {"records": list(used), "compared": more, "commits": commits, "seed": seed, **named}
     return Calibration(arch=arch.name, rates=rates, learned=with_library, about=about)
 
 
