@@ -197,3 +197,15 @@ def test_what_another_user_planted_is_not_executed(open_place):
     assert len(list(folder.rglob("*.bin"))) == 1
     victim = run_as(USER, "print(cache.load(KEY))", folder)
     assert victim.stdout == "None\n" and victim.stderr.count("everyone may write it") == 1
+
+
+def test_a_tuning_store_that_comes_first_leaves_a_folder_that_the_cache_trusts(tmp_path, monkeypatch):
+    from tilewright.tune import Store
+
+    before = os.umask(0o002)
+    try:
+        monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+        with Store():
+            assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+    finally:
+        os.umask(before)

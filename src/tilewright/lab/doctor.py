@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from rich.text import Text
 
-from tilewright.compile.cache import ENVIRONMENT, cache_dir
+from tilewright.compile.cache import ENVIRONMENT, cache_dir, make_private
 from tilewright.compile.host import find_compiler, instruction_set
 from tilewright.compile.nvrtc import nvrtc_version
 from tilewright.errors import Missing
@@ -52,7 +52,7 @@ def _gpu() -> str:
 def _cache() -> str:
     folder = cache_dir()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

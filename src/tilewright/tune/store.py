@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tilewright.compile.cache import ENVIRONMENT
+from tilewright.compile.cache import ENVIRONMENT, make_private
 from tilewright.errors import InvalidInput
 from tilewright.tune.context import Context
 from tilewright.tune.place import is_skipped, store_path
@@ -193,7 +193,7 @@ def _open(path: Path) -> sqlite3.Connection:
     import filelock
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         with filelock.FileLock(path.with_suffix(".lock"), timeout=BUSY_S):
             try:
                 return _connect(path)
