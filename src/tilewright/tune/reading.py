@@ -2,7 +2,7 @@
 
 A reader makes and changes no file and takes no lock of its own. While there is a write-ahead log the file is read
 through SQLite's locks, with a second's patience; with a log and no index of it, as a copy has, in a copy of both; and
-without a log as it lies, and again where it changed meanwhile. What a row means is `rows`'s.
+without a log as it is stored, and again where it changed meanwhile. What a row means is `rows`'s.
 """
 
 from __future__ import annotations
